@@ -1,0 +1,3 @@
+//! Task Operator: a Kubernetes operator that turns a Task into a running application.
+
+pub mod api;

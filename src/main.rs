@@ -1,0 +1,2 @@
+//! The `task-operator` binary.
+fn main() {}
