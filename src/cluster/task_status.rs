@@ -1,0 +1,148 @@
+//! The status of a Task between the API's JSON and the core's form.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, json};
+
+use crate::api::v1::Phase;
+use crate::supervisor::status::{Condition, Status, Truth};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Raw {
+    phase: Value,
+    available_replicas: i32,
+    replicas: i32,
+    observed_generation: i64,
+    last_update_time: Option<String>,
+    conditions: Vec<Value>,
+}
+
+impl Default for Raw {
+    fn default() -> Self {
+        Self {
+            phase: Value::Null,
+            available_replicas: 0,
+            replicas: 0,
+            observed_generation: -1,
+            last_update_time: None,
+            conditions: Vec::new(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawCondition {
+    r#type: String,
+    status: String,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    last_transition_time: Option<String>,
+    #[serde(default)]
+    observed_generation: i64,
+}
+
+/// Reads `status`; one that cannot be read counts as none, and is written anew.
+pub(super) fn decode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Status, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).map(from_raw).unwrap_or_default())
+}
+
+fn from_raw(raw: Raw) -> Status {
+    let mut status = Status {
+        phase: serde_json::from_value::<Phase>(raw.phase).unwrap_or_default(),
+        available: raw.available_replicas,
+        replicas: raw.replicas,
+        observed_generation: raw.observed_generation,
+        updated: seconds(raw.last_update_time.as_deref()),
+        ..Status::default()
+    };
+    for value in raw.conditions {
+        let text = value.to_string();
+        let Ok(condition) = serde_json::from_value::<RawCondition>(value) else { continue };
+        let ours = match condition.r#type.as_str() {
+            "Ready" => &mut status.ready,
+            "Reconciling" => &mut status.reconciling,
+            "Stalled" => &mut status.stalled,
+            _ => {
+                status.foreign.push(text.into());
+                continue;
+            }
+        };
+        *ours = Some(Condition {
+            truth: Truth::parse(&condition.status),
+            reason: condition.reason.into(),
+            message: condition.message.into(),
+            generation: condition.observed_generation,
+            since: seconds(condition.last_transition_time.as_deref()),
+        });
+    }
+    status
+}
+
+/// Writes `status` with the selector of the Task's Pods.
+pub(super) fn encode(status: &Status, selector: &str) -> Value {
+    let ours = [("Ready", &status.ready), ("Reconciling", &status.reconciling), ("Stalled", &status.stalled)];
+    let ours = ours.into_iter().filter_map(|(kind, condition)| {
+        let condition = condition.as_ref()?;
+        Some(json!({
+            "type": kind,
+            "status": condition.truth.as_str(),
+            "reason": condition.reason,
+            "message": condition.message,
+            "observedGeneration": condition.generation,
+            "lastTransitionTime": timestamp(condition.since),
+        }))
+    });
+    let foreign = status.foreign.iter().filter_map(|text| serde_json::from_str(text).ok());
+    let mut object = Map::new();
+    object.insert("phase".into(), status.phase.as_str().into());
+    object.insert("availableReplicas".into(), status.available.into());
+    object.insert("replicas".into(), status.replicas.into());
+    object.insert("selector".into(), selector.into());
+    object.insert("observedGeneration".into(), status.observed_generation.into());
+    object.insert("lastUpdateTime".into(), timestamp(status.updated).into());
+    object.insert("conditions".into(), ours.chain(foreign).collect());
+    Value::Object(object)
+}
+
+fn seconds(text: Option<&str>) -> i64 {
+    text.and_then(|text| text.parse::<Timestamp>().ok()).map_or(0, Timestamp::as_second)
+}
+
+fn timestamp(seconds: i64) -> String {
+    Timestamp::from_second(seconds).unwrap_or_default().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_survives_the_way_through_json_with_the_conditions_of_others() {
+        let json = json!({
+            "phase": "Running", "availableReplicas": 2, "replicas": 3, "observedGeneration": 7,
+            "selector": "a=b", "lastUpdateTime": "2026-12-01T10:00:00Z",
+            "conditions": [
+                {"type": "Ready", "status": "False", "reason": "RollingOut", "message": "2 of 3",
+                 "observedGeneration": 7, "lastTransitionTime": "2026-12-01T09:00:00Z"},
+                {"type": "Audited", "status": "True", "reason": "ByHand", "message": "fine",
+                 "observedGeneration": 3, "lastTransitionTime": "2026-11-01T09:00:00Z"},
+            ],
+        });
+        let status = decode(json.clone()).unwrap();
+        assert_eq!(status.phase, Phase::Running);
+        assert_eq!(encode(&status, "a=b"), json);
+    }
+
+    #[test]
+    fn no_status_is_the_default_of_the_schema() {
+        assert_eq!(decode(json!({})).unwrap(), Status::default());
+        assert_eq!(decode(json!({"phase": "Pending", "observedGeneration": -1})).unwrap(), Status::default());
+        assert_eq!(decode(json!({"phase": 3, "conditions": [1]})).unwrap(), Status::default());
+    }
+}

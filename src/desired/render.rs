@@ -1,0 +1,236 @@
+//! From a Task to its children.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::api::v1::TaskSpec;
+use crate::api::{GROUP, TaskKey, Uid};
+
+use super::env_order;
+use super::kind::{ChildKind, name_of};
+use super::labels::{labels, selector};
+use super::shape::{
+    ConfigMapShape, ConfigMapVolume, Container, ContainerPort, DeploymentShape, DeploymentSpec, EnvVar,
+    LabelSelector, Map, Metadata, OwnerReference, PodSecurityContext, PodSpec, PodTemplate, PortReference,
+    SeccompProfile, ServicePort, ServiceShape, ServiceSpec, Volume, VolumeMount,
+};
+
+/// The name of the Task's container.
+pub const CONTAINER: &str = "task";
+/// The name of its port, in the container and in the Service.
+pub const PORT: &str = "http";
+/// The key in the ConfigMap.
+const CONFIG_KEY: &str = "app.conf";
+/// Where the ConfigMap is mounted.
+const CONFIG_PATH: &str = "/etc/task";
+/// The name of the volume that shows it.
+const CONFIG_VOLUME: &str = "task-config";
+/// On the Deployment itself, not its Pods: a digest of the names of the
+/// variables that were set, so that one that has to go is noticed.
+pub const ENV_ANNOTATION: &str = "task.example.io/env-names";
+
+/// The ConfigMap of a Task.
+pub fn config_map(key: &TaskKey, uid: &Uid, spec: &TaskSpec) -> ConfigMapShape {
+    let text = app_conf(spec);
+    ConfigMapShape {
+        metadata: metadata(ChildKind::ConfigMap, key, uid),
+        data: Map::from([(CONFIG_KEY.to_owned(), text)]),
+    }
+}
+
+/// The Service of a Task.
+pub fn service(key: &TaskKey, uid: &Uid, spec: &TaskSpec) -> ServiceShape {
+    ServiceShape {
+        metadata: metadata(ChildKind::Service, key, uid),
+        spec: ServiceSpec {
+            selector: selector(&key.name),
+            ports: vec![ServicePort {
+                name: PORT.to_owned(),
+                port: spec.port,
+                target_port: PortReference::Name(PORT.to_owned()),
+                protocol: "TCP".to_owned(),
+            }],
+        },
+    }
+}
+
+/// The Deployment of a Task.
+pub fn deployment(key: &TaskKey, uid: &Uid, spec: &TaskSpec) -> DeploymentShape {
+    let env: Vec<EnvVar> = env_order::ordered(&spec.env)
+        .into_iter()
+        .map(|(name, value)| EnvVar { name: name.to_owned(), value: value.to_owned(), value_from: None })
+        .collect();
+    let mut metadata = metadata(ChildKind::Deployment, key, uid);
+    metadata.annotations.insert(ENV_ANNOTATION.to_owned(), names_digest(&env));
+    let container = Container {
+        name: CONTAINER.to_owned(),
+        image: spec.image.clone(),
+        ports: vec![ContainerPort {
+            name: PORT.to_owned(),
+            container_port: spec.port,
+            protocol: "TCP".to_owned(),
+        }],
+        env,
+        volume_mounts: vec![VolumeMount {
+            name: CONFIG_VOLUME.to_owned(),
+            mount_path: CONFIG_PATH.to_owned(),
+            read_only: true,
+        }],
+    };
+    let volume = Volume {
+        name: CONFIG_VOLUME.to_owned(),
+        config_map: Some(ConfigMapVolume { name: name_of(ChildKind::ConfigMap, &key.name).into_owned() }),
+    };
+    DeploymentShape {
+        metadata,
+        spec: DeploymentSpec {
+            replicas: spec.replicas,
+            selector: LabelSelector { match_labels: selector(&key.name) },
+            template: PodTemplate {
+                metadata: Metadata { labels: labels(&key.name), ..Metadata::default() },
+                spec: PodSpec {
+                    automount_service_account_token: Some(false),
+                    security_context: PodSecurityContext {
+                        seccomp_profile: SeccompProfile { r#type: "RuntimeDefault".to_owned() },
+                    },
+                    containers: vec![container],
+                    volumes: vec![volume],
+                },
+            },
+        },
+        status: None,
+    }
+}
+
+/// The child of this kind as the body of a request, with apiVersion and kind.
+pub fn body(kind: ChildKind, key: &TaskKey, uid: &Uid, spec: &TaskSpec) -> Value {
+    match kind {
+        ChildKind::ConfigMap => with_type(kind, &config_map(key, uid, spec)),
+        ChildKind::Service => with_type(kind, &service(key, uid, spec)),
+        ChildKind::Deployment => with_type(kind, &deployment(key, uid, spec)),
+    }
+}
+
+fn with_type(kind: ChildKind, child: &impl Serialize) -> Value {
+    // Plain structs with text keys always have a JSON form.
+    let mut body = serde_json::to_value(child).unwrap_or_default();
+    body["apiVersion"] = kind.api_version().into();
+    body["kind"] = kind.as_str().into();
+    body
+}
+
+fn metadata(kind: ChildKind, key: &TaskKey, uid: &Uid) -> Metadata {
+    Metadata {
+        name: Some(name_of(kind, &key.name).into_owned()),
+        namespace: Some(key.namespace.to_string()),
+        labels: labels(&key.name),
+        owner_references: vec![OwnerReference {
+            api_version: format!("{GROUP}/v1"),
+            kind: "Task".to_owned(),
+            name: key.name.to_string(),
+            uid: uid.to_string(),
+            controller: true,
+            block_owner_deletion: true,
+        }],
+        ..Metadata::default()
+    }
+}
+
+/// The configuration file: YAML, whose second line is a JSON object, which YAML contains.
+fn app_conf(spec: &TaskSpec) -> String {
+    let env = serde_json::to_string(&spec.env).unwrap_or_default();
+    let mut text = format!("port: {}\nenv: ", spec.port);
+    for letter in env.chars() {
+        // JSON lets these stand as they are; YAML does not print them, or breaks the line at them.
+        let escape = matches!(
+            letter,
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
+        );
+        if escape {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\\u{:04x}", u32::from(letter));
+        } else {
+            text.push(letter);
+        }
+    }
+    text.push('\n');
+    text
+}
+
+/// FNV-1a over the names: it is stored, so it must be the same in every build.
+fn names_digest(env: &[EnvVar]) -> String {
+    let mut digest = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in env.iter().flat_map(|variable| variable.name.bytes().chain([0])) {
+        digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    format!("{digest:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec(env: &[(&str, &str)]) -> TaskSpec {
+        TaskSpec {
+            replicas: 3,
+            image: "nginx:alpine".to_owned(),
+            port: 80,
+            env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        }
+    }
+
+    fn key() -> TaskKey {
+        TaskKey::new("default", "web")
+    }
+
+    #[test]
+    fn the_configuration_is_the_port_and_the_sorted_environment() {
+        let shape = config_map(&key(), &"u".into(), &spec(&[("ENV", "prod"), ("A", "1")]));
+        assert_eq!(shape.data["app.conf"], "port: 80\nenv: {\"A\":\"1\",\"ENV\":\"prod\"}\n");
+    }
+
+    #[test]
+    fn the_deployment_is_what_was_agreed() {
+        let body = body(ChildKind::Deployment, &key(), &"u-1".into(), &spec(&[("ENV", "prod")]));
+        let pod = &body["spec"]["template"]["spec"];
+        assert_eq!(pod["automountServiceAccountToken"], json!(false));
+        assert_eq!(pod["securityContext"], json!({"seccompProfile": {"type": "RuntimeDefault"}}));
+        assert_eq!(pod["containers"][0]["name"], json!("task"));
+        assert_eq!(
+            pod["containers"][0]["volumeMounts"],
+            json!([{"name": "task-config", "mountPath": "/etc/task", "readOnly": true}])
+        );
+        assert_eq!(body["metadata"]["ownerReferences"][0]["uid"], json!("u-1"));
+        assert_eq!(body["kind"], json!("Deployment"));
+        assert!(body["metadata"].get("uid").is_none() && body.get("status").is_none());
+    }
+
+    #[test]
+    fn the_selector_is_part_of_the_labels_of_the_pods() {
+        let shape = deployment(&key(), &"u".into(), &spec(&[]));
+        for (name, value) in &shape.spec.selector.match_labels {
+            assert_eq!(shape.spec.template.metadata.labels.get(name), Some(value));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_environment_reads_back_from_the_configuration(
+            env in prop::collection::btree_map("[ -<>-~]{1,64}", "\\PC{0,20}|[\\x00-\\x20\\x7f-\\xa0\"\\\\\u{2028}\u{2029}\u{feff}]{0,10}", 0..5)
+        ) {
+            let spec = TaskSpec { env: env.clone(), ..spec(&[]) };
+            #[derive(serde::Deserialize)]
+            struct Conf { port: i32, env: BTreeMap<String, String> }
+            let conf: Conf = serde_saphyr::from_str(&app_conf(&spec)).map_err(|e| TestCaseError::fail(format!("{e}: {}", app_conf(&spec))))?;
+            prop_assert_eq!(conf.port, 80);
+            prop_assert_eq!(conf.env, env);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Starts and stops everything, in this order.
+//!
+//! Start: telemetry, the connection, the event recorder, the dispatcher, the
+//! watches, and the servers for probes and metrics.
+//!
+//! Stop, on SIGTERM or SIGINT: readiness drops, no new pass begins, the running
+//! ones end, the supervisors go, the events that wait are written, the servers
+//! end. All of it within `--shutdown-timeout`; the exit code is 0. A second
+//! signal ends the process at once.
+
+use std::time::Duration;
+
+use actix::{Actor, Addr};
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::cli::RunArgs;
+use crate::cluster::events::Recorder;
+use crate::cluster::writer::Writer;
+use crate::cluster::{client, watches};
+use crate::dispatcher::{Dispatcher, Drain, Parts, Stop, ToDispatcher};
+use crate::supervisor::clock::Clock;
+use crate::telemetry::{Metrics, logging};
+use crate::web;
+use crate::web::health::Health;
+
+/// How often the event loop shows that it turns.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// Runs the operator until it is told to stop. Needs an actix system.
+///
+/// # Errors
+/// If it cannot start: no cluster, a wrong configuration, an address in use.
+pub async fn run(args: RunArgs) -> anyhow::Result<()> {
+    logging::init(&args.log_level, args.log_format)?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
+    let metrics = Metrics::new(args.metrics_per_task);
+    let configuration = client::configuration(args.kubeconfig.as_deref()).await?;
+    let client = client::connect(configuration, metrics.clone())?;
+
+    let health = Health::default();
+    let (synced, is_synced) = watch::channel(false);
+    let sync = is_synced.clone();
+    health.add_information("watches-synced", move || match *sync.borrow() {
+        true => Ok(()),
+        false => Err("not all watches have listed what there is".to_owned()),
+    });
+    let servers = Servers::start(&args, &health, &metrics)?;
+
+    let (recorder, recorders) = Recorder::start(&client, &metrics, &instance());
+    let (tasks_listed, are_tasks_listed) = watch::channel(false);
+    let ids = watches::ids(&args.namespaces());
+    let dispatcher = Dispatcher::new(Parts {
+        writer: Writer::new(client.clone()),
+        recorder,
+        metrics: metrics.clone(),
+        clock: Clock::default(),
+        slots: args.max_concurrent_reconciles,
+        watches: ids.clone(),
+        tasks_listed,
+        synced,
+    })
+    .start();
+    watches::start(&client, ids, &are_tasks_listed, &metrics, &ToDispatcher(dispatcher.clone()));
+    show_that_the_loop_turns(&health);
+    announce_sync(is_synced);
+
+    wait_for_signal().await?;
+    let stop = stop(dispatcher, recorders, servers, health);
+    if tokio::time::timeout(args.shutdown_timeout, stop).await.is_err() {
+        tracing::warn!(
+            timeout_s = args.shutdown_timeout.as_secs(),
+            "stopped before all was done: the next start finishes what is left"
+        );
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn stop(
+    dispatcher: Addr<Dispatcher>,
+    recorders: Vec<JoinHandle<()>>,
+    servers: Servers,
+    health: Health,
+) {
+    health.drain();
+    if dispatcher.send(Drain).await.is_err() || dispatcher.send(Stop).await.is_err() {
+        tracing::error!("the dispatcher was gone before it was told to stop");
+    }
+    for recorder in recorders {
+        if let Err(error) = recorder.await {
+            tracing::error!(%error, "an event recorder ended before its time");
+        }
+    }
+    servers.stop().await;
+}
+
+/// Resolves at the first signal; a second one ends the process.
+async fn wait_for_signal() -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be listened to")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be listened to")?;
+    let name = tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    };
+    tracing::info!(signal = name, "stopping");
+    tokio::task::spawn_local(async move {
+        let code = tokio::select! {
+            _ = terminate.recv() => 143,
+            _ = interrupt.recv() => 130,
+        };
+        tracing::warn!("a second signal: ending at once");
+        std::process::exit(code);
+    });
+    Ok(())
+}
+
+fn announce_sync(mut synced: watch::Receiver<bool>) {
+    tokio::task::spawn_local(async move {
+        // Without a sender the dispatcher is gone, and there is nothing to announce.
+        if synced.wait_for(|&synced| synced).await.is_ok() {
+            tracing::info!("all watches are synced: reconciling");
+        }
+    });
+}
+
+fn show_that_the_loop_turns(health: &Health) {
+    let heartbeat = health.heartbeat("event-loop");
+    tokio::task::spawn_local(async move {
+        let mut ticks = tokio::time::interval(HEARTBEAT);
+        loop {
+            ticks.tick().await;
+            heartbeat.beat();
+        }
+    });
+}
+
+/// Who reports events: the Pod, else the host.
+fn instance() -> String {
+    let variables = ["POD_NAME", "HOSTNAME"];
+    variables
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+        .unwrap_or_else(|| format!("task-operator-{}", std::process::id()))
+}
+
+/// The servers that run.
+struct Servers {
+    handles: Vec<actix_web::dev::ServerHandle>,
+}
+
+impl Servers {
+    fn start(args: &RunArgs, health: &Health, metrics: &Metrics) -> anyhow::Result<Self> {
+        let mut handles = Vec::new();
+        let probes = web::serve_probes(&args.health_probe_bind_address, health.clone())?;
+        let metrics = web::serve_metrics(&args.metrics_bind_address, metrics.clone())?;
+        for (name, started) in [("probes", probes), ("metrics", metrics)] {
+            let Some((server, address)) = started else { continue };
+            tracing::info!(%address, "serving {name}");
+            handles.push(server.handle());
+            tokio::task::spawn_local(async move {
+                if let Err(error) = server.await {
+                    tracing::error!(%error, "the server for {name} ended");
+                }
+            });
+        }
+        Ok(Self { handles })
+    }
+
+    async fn stop(self) {
+        for handle in self.handles {
+            handle.stop(true).await;
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The clock that the actors read and hand to the core.
+
+use std::time;
+
+use super::time::{Instant, Now};
+
+/// Both clocks. The monotonic one counts from when this was made.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    zero: time::Instant,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self { zero: time::Instant::now() }
+    }
+}
+
+impl Clock {
+    /// This moment.
+    pub fn now(&self) -> Now {
+        let milliseconds = u64::try_from(self.zero.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Now { monotonic: Instant(milliseconds), wall: jiff::Timestamp::now().as_second() }
+    }
+
+    /// As the runtime's timers want it.
+    pub fn at(&self, instant: Instant) -> time::Instant {
+        self.zero + time::Duration::from_millis(instant.0)
+    }
+}

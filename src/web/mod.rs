@@ -1,0 +1,15 @@
+//! The servers: probes on one address, metrics on another.
+//!
+//! - [`bind`]: the addresses; [`server`]: what all servers have in common
+//! - [`health`]: the checks behind `/healthz` and `/readyz`; [`probes`]: their pages
+//! - [`metrics`]: `/metrics`
+
+pub mod bind;
+pub mod health;
+pub mod metrics;
+pub mod probes;
+mod server;
+
+pub use bind::BindAddress;
+pub use metrics::serve_metrics;
+pub use probes::serve_probes;
