@@ -182,7 +182,7 @@ impl State {
             Request::LookAtChild(kind) | Request::Create(kind) | Request::Correct(kind) => {
                 Asked::Child(*kind)
             }
-            Request::WriteStatus(_) => Asked::Status,
+            Request::WriteStatus(_) => Asked::Status(self.task.status.phase),
             Request::FindPodFault => Asked::Pods,
         };
         if too_many {
@@ -229,11 +229,10 @@ impl State {
         let at = now.monotonic;
         match answer {
             Answer::Task(view) => {
-                let before = self.task.status.phase;
                 self.take_task(view, at);
                 match asked {
                     Asked::Farewell => out.push(Command::Record(deleted())),
-                    Asked::Status => self.status_written(before, at, out),
+                    Asked::Status(before) => self.status_written(before, at, out),
                     Asked::Task | Asked::Child(_) | Asked::Pods => {}
                 }
             }
@@ -293,7 +292,7 @@ impl State {
                 *conflicts += 1;
                 let look = match asked {
                     Asked::Child(kind) => Request::LookAtChild(kind),
-                    Asked::Task | Asked::Farewell | Asked::Status | Asked::Pods => Request::LookAtTask,
+                    Asked::Task | Asked::Farewell | Asked::Status(_) | Asked::Pods => Request::LookAtTask,
                 };
                 return self.send(look, now, out);
             }
@@ -307,7 +306,7 @@ impl State {
             }
         }
         match asked {
-            Asked::Status => {
+            Asked::Status(_) => {
                 self.status_failed(&failure, now, out);
                 self.finish_after_failure(now, out);
             }

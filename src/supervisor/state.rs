@@ -1,6 +1,6 @@
 //! What a supervisor knows of its Task: small, comparable, free of I/O.
 
-use crate::api::v1::TaskSpec;
+use crate::api::v1::{Phase, TaskSpec};
 use crate::api::{ResourceVersion, TaskKey, Uid};
 use crate::desired::{ChildKind, Digest};
 
@@ -177,8 +177,9 @@ pub enum Asked {
     Farewell,
     /// A child.
     Child(ChildKind),
-    /// The status.
-    Status,
+    /// The status, which said this phase when the write was sent: a watch may
+    /// tell of the new one before the answer comes.
+    Status(Phase),
     /// The Pods.
     Pods,
 }
