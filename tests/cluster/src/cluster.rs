@@ -28,6 +28,7 @@ pub struct Builder {
     nodes: usize,
     users: Vec<User>,
     api_server_flags: Vec<String>,
+    crds: Vec<PathBuf>,
 }
 
 impl Builder {
@@ -56,6 +57,14 @@ impl Builder {
     #[must_use]
     pub fn api_server_flag(mut self, flag: &str) -> Self {
         self.api_server_flags.push(flag.to_owned());
+        self
+    }
+
+    /// With the definitions in this file or directory, before the controllers
+    /// start: the garbage collector looks for new kinds every 30 s only.
+    #[must_use]
+    pub fn crds(mut self, path: &Path) -> Self {
+        self.crds.push(path.to_owned());
         self
     }
 
@@ -107,6 +116,7 @@ impl Cluster {
             nodes: 3,
             users: vec![User::admin("admin"), User::admin("operator")],
             api_server_flags: Vec::new(),
+            crds: Vec::new(),
         }
     }
 
@@ -131,6 +141,7 @@ impl Cluster {
             directory,
         };
         cluster.wait_until_ready().await?;
+        cluster.install_crds().await?;
         if cluster.builder.whole {
             cluster.start_controllers()?;
             cluster.add_nodes().await?;
@@ -266,6 +277,19 @@ impl Cluster {
             anyhow::Ok(())
         };
         matches!(tokio::time::timeout(Duration::from_secs(2), ready).await, Ok(Ok(())))
+    }
+
+    async fn install_crds(&self) -> anyhow::Result<()> {
+        for path in &self.builder.crds {
+            for step in
+                [&["apply", "-f"][..], &["wait", "--for=condition=Established", "--timeout=30s", "-f"]]
+            {
+                let output = self.kubectl()?.args(step).arg(path).output().await?;
+                let said = String::from_utf8_lossy(&output.stderr);
+                ensure!(output.status.success(), "kubectl {} {}: {said}", step.join(" "), path.display());
+            }
+        }
+        Ok(())
     }
 
     fn start_controllers(&mut self) -> anyhow::Result<()> {

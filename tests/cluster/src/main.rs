@@ -16,6 +16,9 @@ struct Arguments {
     /// How many fake nodes.
     #[arg(long, default_value_t = 3)]
     nodes: usize,
+    /// Install the definitions in this file or directory before the controllers start.
+    #[arg(long)]
+    crds: Option<PathBuf>,
     /// Also write the kubeconfig here; it is removed at the end.
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
@@ -27,6 +30,12 @@ async fn main() -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let builder = Cluster::builder().nodes(arguments.nodes);
+    let builder = match &arguments.crds {
+        Some(path) => {
+            builder.crds(&path.canonicalize().with_context(|| format!("--crds {}", path.display()))?)
+        }
+        None => builder,
+    };
     let builder = if arguments.api_only { builder } else { builder.whole() };
     let began = std::time::Instant::now();
     let cluster = tokio::select! {

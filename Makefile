@@ -1,0 +1,38 @@
+# `make help` lists what there is.
+CARGO ?= cargo
+CLUSTER := $(CARGO) run --quiet -p test-cluster --bin cluster --
+CRD := config/crd/tasks.task.example.io.yaml
+
+.DEFAULT_GOAL := help
+.PHONY: help all build test lint fmt generate check-generated cluster demo deny
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+all: build test ## Build, then test
+
+build: ## Build the operator for release, into target/release
+	$(CARGO) build --release --locked
+
+test: ## Run all tests; builds the control plane first where that was not done yet
+	hack/test
+
+lint: ## Formatting, clippy with warnings as errors, licences and advisories
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	hack/deny
+
+fmt: ## Format the code
+	$(CARGO) fmt --all
+
+generate: ## Write the generated files: the CRD
+	$(CARGO) run --quiet --locked -- crd > $(CRD).new && mv $(CRD).new $(CRD)
+
+check-generated: ## Fail if a generated file is not current
+	$(CARGO) run --quiet --locked -- crd | diff -u $(CRD) -
+
+cluster: ## Start a control plane on this machine and keep it until Ctrl-C
+	$(CLUSTER)
+
+demo: ## Start a control plane and the operator, apply the sample, show what happens; until Ctrl-C
+	hack/demo
