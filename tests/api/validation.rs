@@ -1,0 +1,57 @@
+//! Judges the corpus of good and bad Tasks by the validation in Rust.
+//!
+//! `crd` has the same cases judged by a real API server.
+
+use std::fmt::Write;
+
+use task_operator::api::v1::TaskSpec;
+use task_operator::api::{Fault, effective, validate};
+
+use crate::corpus::{Case, cases};
+
+/// Says of all cases at once what is not as it should be.
+#[derive(Default)]
+struct Report(String);
+
+impl Report {
+    fn add(&mut self, case: &Case, seen: &str) {
+        writeln!(self.0, "- {}: expected {:?}, seen: {seen}", case.title, case.refused).unwrap();
+    }
+
+    fn is_clean(self) {
+        assert!(self.0.is_empty(), "judged wrongly:\n{}", self.0);
+    }
+}
+
+fn spec_of(case: &Case) -> TaskSpec {
+    let spec = case.spec.clone().unwrap_or_else(|| serde_json::json!({}));
+    serde_json::from_value(spec).unwrap_or_else(|error| panic!("{}: {error}", case.title))
+}
+
+#[test]
+fn the_validation_finds_the_fields_at_fault_and_no_others() {
+    let mut report = Report::default();
+    for case in cases().unwrap().iter().filter(|case| case.typed) {
+        let faults = validate(&case.name, &spec_of(case));
+        if faults.iter().map(|fault| &fault.field).ne(&case.refused) {
+            report.add(case, &faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; "));
+        }
+    }
+    report.is_clean();
+}
+
+#[test]
+fn defaults_never_make_a_legal_task_illegal_or_an_illegal_one_legal() {
+    for case in cases().unwrap().iter().filter(|case| case.typed) {
+        let spec = spec_of(case);
+        assert_eq!(validate(&case.name, &spec), validate(&case.name, &effective(spec)), "{}", case.title);
+    }
+}
+
+#[test]
+fn a_wrong_type_cannot_be_read() {
+    for case in cases().unwrap().iter().filter(|case| !case.typed) {
+        let spec = case.spec.clone().unwrap();
+        assert!(serde_json::from_value::<TaskSpec>(spec).is_err(), "{}", case.title);
+    }
+}
