@@ -4,7 +4,7 @@
 //! clock or knows of the actors.
 //!
 //! - [`v1`]: the types; [`crd`]: the definition made of them
-//! - [`rules`]: the table of what a Task may say, which the CRD's schema and [`validate`] share
+//! - [`rules`]: the table of what a Task may say, which the CRD's schema and [`mod@validate`] share
 //! - [`fault`]: one thing that is wrong with a Task; [`image`] and [`size`]: what finds some of them
 //! - [`defaults`]: what a Task that leaves something out asks for
 //! - [`identity`]: what names an object, and which state of it was seen

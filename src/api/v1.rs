@@ -55,9 +55,9 @@ pub struct TaskSpec {
     #[schemars(range(min = rules::replicas::MIN, max = rules::replicas::MAX))]
     pub replicas: i32,
 
-    /// The image that the container runs, as an OCI reference:
-    /// [REGISTRY[:PORT]/]NAME[:TAG][@DIGEST]. Defaults to nginx:alpine, which
-    /// an empty text also means.
+    /// The image that the container runs, as an OCI reference such as nginx,
+    /// nginx:1.27 or registry.example:5000/team/app@sha256:DIGEST. Defaults to
+    /// nginx:alpine, which an empty text also means.
     #[serde(default = "defaults::image")]
     #[schemars(length(max = rules::image::MAX_LENGTH))]
     #[x_kube(validation = schema::image_rule())]
