@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::cli::RunArgs;
+use crate::cli::{RunArgs, ServeArgs};
 use crate::cluster::events::Recorder;
 use crate::cluster::writer::Writer;
 use crate::cluster::{client, watches};
@@ -34,10 +34,10 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 /// # Errors
 /// If it cannot start: no cluster, a wrong configuration, an address in use.
 pub async fn run(args: RunArgs) -> anyhow::Result<()> {
-    logging::init(&args.log_level, args.log_format)?;
+    logging::init(&args.log.level, args.log.format)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
-    let metrics = Metrics::new(args.metrics_per_task);
-    let configuration = client::configuration(args.kubeconfig.as_deref()).await?;
+    let metrics = Metrics::new(args.serve.metrics_per_task);
+    let configuration = client::configuration(args.cluster.kubeconfig.as_deref()).await?;
     let client = client::connect(configuration, metrics.clone())?;
 
     let health = Health::default();
@@ -47,17 +47,17 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
         true => Ok(()),
         false => Err("not all watches have listed what there is".to_owned()),
     });
-    let servers = Servers::start(&args, &health, &metrics)?;
+    let servers = Servers::start(&args.serve, &health, &metrics)?;
 
     let (recorder, recorders) = Recorder::start(&client, &metrics, &instance());
     let (tasks_listed, are_tasks_listed) = watch::channel(false);
-    let ids = watches::ids(&args.namespaces());
+    let ids = watches::ids(&args.cluster.namespaces());
     let dispatcher = Dispatcher::new(Parts {
         writer: Writer::new(client.clone()),
         recorder,
         metrics: metrics.clone(),
         clock: Clock::default(),
-        slots: args.max_concurrent_reconciles,
+        slots: args.reconcile.max_concurrent_reconciles,
         watches: ids.clone(),
         tasks_listed,
         synced,
@@ -69,9 +69,9 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
 
     wait_for_signal().await?;
     let stop = stop(dispatcher, recorders, servers, health);
-    if tokio::time::timeout(args.shutdown_timeout, stop).await.is_err() {
+    if tokio::time::timeout(args.reconcile.shutdown_timeout, stop).await.is_err() {
         tracing::warn!(
-            timeout_s = args.shutdown_timeout.as_secs(),
+            timeout_s = args.reconcile.shutdown_timeout.as_secs(),
             "stopped before all was done: the next start finishes what is left"
         );
     }
@@ -152,7 +152,7 @@ struct Servers {
 }
 
 impl Servers {
-    fn start(args: &RunArgs, health: &Health, metrics: &Metrics) -> anyhow::Result<Self> {
+    fn start(args: &ServeArgs, health: &Health, metrics: &Metrics) -> anyhow::Result<Self> {
         let mut handles = Vec::new();
         let probes = web::serve_probes(&args.health_probe_bind_address, health.clone())?;
         let metrics = web::serve_metrics(&args.metrics_bind_address, metrics.clone())?;

@@ -3,18 +3,27 @@
 //! Plain data and plain functions: nothing in here talks to a cluster, reads a
 //! clock or knows of the actors.
 //!
-//! - [`v1`]: the types; [`rules`]: their bounds, which [`schema`] puts into the [`crd`]
+//! - [`v1`]: the types; [`crd`]: the definition made of them
+//! - [`rules`]: the table of what a Task may say, which the CRD's schema and [`mod@validate`] share
+//! - [`fault`]: one thing that is wrong with a Task; [`image`] and [`size`]: what finds some of them
 //! - [`defaults`]: what a Task that leaves something out asks for
 //! - [`identity`]: what names an object, and which state of it was seen
 
 pub mod crd;
 pub mod defaults;
+pub mod fault;
 pub mod identity;
+pub mod image;
 pub mod rules;
 mod schema;
+pub mod size;
 pub mod v1;
+pub mod validate;
 
+pub use defaults::effective;
+pub use fault::{Fault, FaultKind};
 pub use identity::{ResourceVersion, TaskKey, Uid};
+pub use validate::validate;
 
 /// The API group.
 pub const GROUP: &str = "task.example.io";

@@ -1,119 +1,170 @@
-//! The bounds and rules of the schema, added to what is generated from the types.
+//! The parts of the CRD's schema that Rust's types do not express.
 //!
-//! They hold even where no webhook runs. The numbers and messages are those of
-//! [`rules`], which the validation uses too.
+//! CEL rules run in the API server, which bounds what they may cost: by an
+//! estimate from the maxima in the schema when the CRD is installed, and by
+//! counting while they run. Every rule here is within both for the largest legal
+//! Task.
 
+use kube::core::{Message, Reason, Rule};
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 use super::rules;
 
-/// Adds defaults, bounds and CEL rules to the schema of v1.
-pub(super) fn complete(schema: &mut Value) {
-    schema["x-kubernetes-validations"] = json!([{
-        "rule": format!("self.metadata.name.size() <= {} && self.metadata.name.matches('{}')", rules::MAX_NAME, rules::NAME_PATTERN),
-        "message": format!("metadata.name: {}", rules::NAME_MESSAGE),
-    }]);
-    let properties = &mut schema["properties"];
-    spec(&mut properties["spec"]);
-    status(&mut properties["status"]);
+/// `metadata.name` must be able to name a Service.
+///
+/// A rule may read the name, but its `fieldPath` may not point at it, so the
+/// message does. It looks at new objects only: a name never changes, and an old
+/// Task must stay writable.
+pub(super) fn name_rule() -> Rule {
+    let (max, pattern) = (rules::name::MAX_LENGTH, rules::name::PATTERN);
+    Rule::new(format!(
+        "oldSelf.hasValue() || (size(self.metadata.name) <= {max} && self.metadata.name.matches('{pattern}'))"
+    ))
+    .message(Message::Message(format!("metadata.name {}", rules::name::MUST)))
+    .reason(Reason::FieldValueInvalid)
+    .optional_old_self(true)
 }
 
-fn spec(spec: &mut Value) {
-    spec["default"] = json!({});
-    let fields = &mut spec["properties"];
-    set(
-        &mut fields["replicas"],
-        json!({
-            "default": rules::DEFAULT_REPLICAS, "minimum": 0, "maximum": rules::MAX_REPLICAS,
-        }),
-    );
-    set(
-        &mut fields["port"],
-        json!({
-            "default": rules::DEFAULT_PORT, "minimum": 0, "maximum": rules::MAX_PORT,
-        }),
-    );
-    set(
-        &mut fields["image"],
-        json!({
-            "default": rules::DEFAULT_IMAGE,
-            "maxLength": rules::MAX_IMAGE,
-            "x-kubernetes-validations": [rule(&format!("self.matches(r'{}')", rules::IMAGE_PATTERN), rules::IMAGE_MESSAGE)],
-        }),
-    );
-    set(
-        &mut fields["env"],
-        json!({
-            "maxProperties": rules::MAX_ENV,
-            "additionalProperties": {"type": "string", "maxLength": rules::MAX_ENV_VALUE},
-            "x-kubernetes-validations": [
-                rule(
-                    &format!("self.all(name, name.size() <= {} && name.matches('{}'))", rules::MAX_ENV_KEY, rules::ENV_KEY_PATTERN),
-                    rules::ENV_KEY_MESSAGE,
-                ),
-                rule(
-                    &format!("self.all(name, bytes(self[name]).size() <= {})", rules::MAX_ENV_VALUE),
-                    rules::ENV_VALUE_MESSAGE,
-                ),
-                rule(
-                    &format!("self.map(name, name.size() + bytes(self[name]).size()).sum() <= {}", rules::MAX_ENV_BYTES),
-                    rules::ENV_SIZE_MESSAGE,
-                ),
-            ],
-        }),
-    );
-    if let Some(env) = fields["env"].as_object_mut() {
-        env.remove("default");
-    }
+/// `spec.image` must be a reference, or empty for the default.
+pub(super) fn image_rule() -> Rule {
+    let pattern = rules::image::PATTERN;
+    Rule::new(format!("self == '' || self.matches('{pattern}')")).message(rules::image::MUST)
 }
 
-fn status(status: &mut Value) {
-    // What every reader sees from the first moment on, without a write.
-    status["default"] = json!({"phase": "Pending", "observedGeneration": -1});
-    let fields = &mut status["properties"];
-    for field in ["phase", "availableReplicas", "replicas", "observedGeneration"] {
-        if let Some(field) = fields[field].as_object_mut() {
-            field.remove("default");
-        }
-    }
-    set(&mut fields["selector"], json!({"maxLength": 256}));
-    set(
-        &mut fields["conditions"],
-        json!({
-            "maxItems": 16,
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-        }),
-    );
-    if let Some(conditions) = fields["conditions"].as_object_mut() {
-        conditions.remove("default");
-    }
-    // As metav1.Condition has it in Go.
-    let condition = &mut fields["conditions"]["items"]["properties"];
-    set(
-        &mut condition["type"],
-        json!({
-            "maxLength": 316,
-            "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
-        }),
-    );
-    set(&mut condition["status"], json!({"enum": ["True", "False", "Unknown"]}));
-    set(
-        &mut condition["reason"],
-        json!({
-            "minLength": 1, "maxLength": 1024, "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
-        }),
-    );
-    set(&mut condition["message"], json!({"maxLength": 32768}));
-    set(&mut condition["observedGeneration"], json!({"minimum": 0}));
+/// The name within `spec.image` must be short enough.
+pub(super) fn image_name_rule() -> Rule {
+    let (reference, short) = (rules::image::PATTERN, rules::image::NAME_LENGTH_PATTERN);
+    Rule::new(format!("!self.matches('{reference}') || self.matches('{short}')"))
+        .message(rules::image::NAME_MUST)
 }
 
-fn set(field: &mut Value, more: Value) {
-    if let (Value::Object(field), Value::Object(more)) = (field, more) {
-        field.extend(more);
-    }
+/// `spec.image` must not be the id of an image.
+pub(super) fn image_identifier_rule() -> Rule {
+    let pattern = rules::image::IDENTIFIER_PATTERN;
+    Rule::new(format!("!self.matches('{pattern}')")).message(rules::image::IDENTIFIER_MUST)
 }
 
-fn rule(rule: &str, message: &str) -> Value {
-    json!({"rule": rule, "message": message})
+/// `spec.env`: a map of bounded size, with rules for its keys, its values and the whole.
+pub(super) fn env(_: &mut SchemaGenerator) -> Schema {
+    use rules::env::*;
+    let rules = [env_size_rule(), env_key_rule(), env_value_rule()];
+    json_schema!({
+        "type": "object",
+        "maxProperties": MAX_ENTRIES,
+        "additionalProperties": {
+            "type": "string",
+            // Characters; a rule counts bytes.
+            "maxLength": VALUE_MAX_BYTES,
+        },
+        "x-kubernetes-validations": rules,
+    })
+}
+
+/// The whole environment must be storable. What escapes add is left to the validation in Rust.
+fn env_size_rule() -> Value {
+    use rules::env::{ENTRY_OVERHEAD, MAX_BYTES};
+    let bytes = format!("2 + self.map(k, {ENTRY_OVERHEAD} + size(k) + bytes(self[k]).size()).sum()");
+    told_by_expression(
+        &format!("{bytes} <= {MAX_BYTES}"),
+        &rules::env::total_must(),
+        &format!("{}.format([{bytes}])", cel(&format!("{}; it is %d bytes", rules::env::total_must()))),
+    )
+}
+
+/// Values are measured in bytes. A rule of the map rather than of the value: a refused value is
+/// printed, and may be a secret.
+fn env_value_rule() -> Value {
+    use rules::env::{VALUE_MAX_BYTES, VALUE_MUST};
+    let is_right = format!("bytes(self[k]).size() <= {VALUE_MAX_BYTES}");
+    told_by_expression(
+        &format!("self.all(k, {is_right})"),
+        &format!("value {VALUE_MUST}"),
+        &format!(
+            "{}.format([strings.quote(self.filter(k, !({is_right}))[0])])",
+            cel(&format!("value of %s {VALUE_MUST}"))
+        ),
+    )
+}
+
+/// Keys are names that a Pod accepts. The length is looked at first: it bounds what the pattern costs.
+fn env_key_rule() -> Value {
+    use rules::env::{KEY_MAX_LENGTH, KEY_MUST, KEY_PATTERN};
+    let is_right = format!("size(k) <= {KEY_MAX_LENGTH} && k.matches({})", cel(KEY_PATTERN));
+    told_by_expression(
+        &format!("self.all(k, {is_right})"),
+        &format!("key {KEY_MUST}"),
+        &format!(
+            "{}.format([strings.quote(self.filter(k, !({is_right}))[0])])",
+            cel(&format!("key %s {KEY_MUST}"))
+        ),
+    )
+}
+
+/// A rule whose sentence is computed, and the sentence for when that fails.
+fn told_by_expression(rule: &str, message: &str, expression: &str) -> Value {
+    json!({ "rule": rule, "message": message, "messageExpression": expression })
+}
+
+/// `text` as a literal of CEL.
+fn cel(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
+/// `status.lastUpdateTime`.
+pub(super) fn time(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "format": "date-time", "maxLength": rules::status::TIME_MAX_LENGTH })
+}
+
+/// `status.conditions`: `metav1.Condition`s, one per type.
+pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
+    use rules::status::*;
+    json_schema!({
+        "type": "array",
+        "maxItems": MAX_CONDITIONS,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "description": "One aspect of the Task, as of one moment.",
+            "type": "object",
+            "required": ["type", "status", "lastTransitionTime", "reason", "message"],
+            "properties": {
+                "type": {
+                    "description": "What the condition is about: Ready, Reconciling or Stalled.",
+                    "type": "string",
+                    "maxLength": TYPE_MAX_LENGTH,
+                    "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+                },
+                "status": {
+                    "description": "Whether it holds.",
+                    "type": "string",
+                    "enum": ["True", "False", "Unknown"],
+                },
+                "observedGeneration": {
+                    "description": "The metadata.generation that the condition was found for.",
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                },
+                "lastTransitionTime": {
+                    "description": "When the status of the condition last changed.",
+                    "type": "string",
+                    "format": "date-time",
+                    "maxLength": TIME_MAX_LENGTH,
+                },
+                "reason": {
+                    "description": "Why, in one word for programs.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": REASON_MAX_LENGTH,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                },
+                "message": {
+                    "description": "Why, in a sentence for people.",
+                    "type": "string",
+                    "maxLength": MESSAGE_MAX_LENGTH,
+                },
+            },
+        },
+    })
 }

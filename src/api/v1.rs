@@ -1,164 +1,158 @@
 //! `task.example.io/v1`: the version that is stored.
 //!
-//! The schema in the CRD is generated from these types: their documentation is
-//! what `kubectl explain` prints. The bounds are added from [`rules`](super::rules)
-//! by [`schema`](super::schema).
+//! What stands above a field here is what `kubectl explain` prints.
+
+#![expect(unreachable_pub, reason = "KubeSchema repeats a struct within a function, as pub as it is")]
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::CustomResource;
+use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::rules::{DEFAULT_IMAGE, DEFAULT_PORT, DEFAULT_REPLICAS};
+use super::{defaults, rules, schema};
 
-/// What the Task asks for. Everything has a default: an empty spec is one replica of nginx.
-#[derive(CustomResource, JsonSchema, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// What the Task asks for. Each field has a default.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[kube(
     group = "task.example.io",
     version = "v1",
     kind = "Task",
     plural = "tasks",
-    namespaced,
-    doc = "A Task is a small application: a Deployment, a Service and a ConfigMap that the operator makes and keeps right.",
-    status = "TaskStatus",
     shortname = "tsk",
     category = "all",
-    selectable = ".spec.image",
-    selectable = ".status.phase",
+    namespaced,
+    doc = "Task runs an image as a number of identical Pods behind one Service. The operator keeps \
+           a Deployment and a Service of the Task's name and a ConfigMap NAME-config for it.",
+    status = "TaskStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    validation = schema::name_rule(),
     scale(
         spec_replicas_path = ".spec.replicas",
         status_replicas_path = ".status.replicas",
         label_selector_path = ".status.selector"
     ),
-    printcolumn(
-        name = "Phase",
-        type_ = "string",
-        json_path = ".status.phase",
-        description = "Where the Task stands"
-    ),
-    printcolumn(
-        name = "Desired",
-        type_ = "integer",
-        json_path = ".spec.replicas",
-        description = "Pods that are wanted"
-    ),
-    printcolumn(
-        name = "Available",
-        type_ = "integer",
-        json_path = ".status.availableReplicas",
-        description = "Pods that are available"
-    ),
-    printcolumn(name = "Image", type_ = "string", json_path = ".spec.image", description = "The image"),
-    printcolumn(
-        name = "Port",
-        type_ = "integer",
-        json_path = ".spec.port",
-        priority = 1,
-        description = "The port"
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type=='Ready')].reason",
-        priority = 1,
-        description = "Why the Task is ready or not"
-    ),
-    printcolumn(
-        name = "Message",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type=='Ready')].message",
-        priority = 1,
-        description = "The same for people"
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp",
-        description = "How long the Task has existed"
-    )
+    selectable = ".spec.image",
+    selectable = ".status.phase",
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase", description = "Where the Task stands"),
+    printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.replicas", description = "How many Pods are wanted"),
+    printcolumn(name = "Available", type_ = "integer", json_path = ".status.availableReplicas", description = "How many Pods are available"),
+    printcolumn(name = "Image", type_ = "string", json_path = ".spec.image", description = "The image the Pods run"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Port", type_ = "integer", json_path = ".spec.port", priority = 1, description = "The port of the Service"),
+    printcolumn(name = "Reason", type_ = "string", json_path = r#".status.conditions[?(@.type=="Ready")].reason"#, priority = 1, description = "Why the Task is ready or not, in a word"),
+    printcolumn(name = "Message", type_ = "string", json_path = r#".status.conditions[?(@.type=="Ready")].message"#, priority = 1, description = "Why the Task is ready or not")
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("default" = {}))]
 pub struct TaskSpec {
-    /// How many Pods are wanted, from 0 to 100. 0 scales the Task to zero; absent means 1.
-    #[serde(default = "default_replicas")]
+    /// How many Pods are wanted, 0 to 100. With 0 the Task is scaled to zero:
+    /// its Service stays and no Pod runs. Defaults to 1.
+    #[serde(default = "defaults::replicas")]
+    #[schemars(range(min = rules::replicas::MIN, max = rules::replicas::MAX))]
     pub replicas: i32,
 
-    /// The OCI image to run, with an optional registry, tag and digest, such as
-    /// 'nginx:1.27' or 'registry.example:5000/team/app@sha256:…'. Absent or empty means nginx:alpine.
-    #[serde(default = "default_image")]
+    /// The image that the container runs, as an OCI reference such as nginx,
+    /// nginx:1.27 or registry.example:5000/team/app@sha256:DIGEST. Defaults to
+    /// nginx:alpine, which an empty text also means.
+    #[serde(default = "defaults::image")]
+    #[schemars(length(max = rules::image::MAX_LENGTH))]
+    #[x_kube(validation = schema::image_rule())]
+    #[x_kube(validation = schema::image_name_rule())]
+    #[x_kube(validation = schema::image_identifier_rule())]
     pub image: String,
 
-    /// The port that the container listens on and the Service offers, from 1 to
-    /// 65535. Absent or 0 means 8080.
-    #[serde(default = "default_port")]
+    /// The TCP port that the container listens on and the Service offers,
+    /// 1 to 65535. Defaults to 8080, which 0 also means.
+    #[serde(default = "defaults::port")]
+    #[schemars(range(min = rules::port::MIN, max = rules::port::MAX))]
     pub port: i32,
 
-    /// The environment of the container, by name. It also stands in the file
-    /// /etc/task/app.conf. A value may refer to other variables as $(NAME).
-    /// At most 1000 variables, names of 1 to 64 printable ASCII characters
-    /// without '=', values of at most 4096 bytes.
-    #[serde(default)]
+    /// The environment of the container: at most 1000 names with their values.
+    /// A name has 1 to 64 printable ASCII characters other than '=', a value at
+    /// most 4096 bytes, and all of it at most 1 MiB. A value may refer to
+    /// another one as $(NAME), and $$(NAME) stands for the text $(NAME). It is
+    /// also stored in a ConfigMap, so it is no place for secrets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "schema::env")]
     pub env: BTreeMap<String, String>,
 }
 
 impl Default for TaskSpec {
     fn default() -> Self {
         Self {
-            replicas: DEFAULT_REPLICAS,
-            image: DEFAULT_IMAGE.to_owned(),
-            port: DEFAULT_PORT,
+            replicas: defaults::replicas(),
+            image: defaults::image(),
+            port: defaults::port(),
             env: BTreeMap::new(),
         }
     }
 }
 
-fn default_replicas() -> i32 {
-    DEFAULT_REPLICAS
-}
-
-fn default_image() -> String {
-    DEFAULT_IMAGE.to_owned()
-}
-
-fn default_port() -> i32 {
-    DEFAULT_PORT
-}
-
-/// Where the Task stands, as the operator last observed it.
+/// What the operator found. Only the operator writes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("default" = {}))]
 pub struct TaskStatus {
-    /// Where the Task stands in one word. Pending: nothing is available yet.
-    /// Running: something is available. Succeeded: all wanted replicas are ready.
-    /// Failed: it cannot go on without a change from outside; the Ready condition says why.
+    /// Where the Task stands, in one word. Pending: no Pod is available.
+    /// Running: some are. Succeeded: all that are wanted are ready, with the
+    /// current spec. Failed: it cannot go on without a change from outside; the
+    /// message of the condition Ready says which.
     #[serde(default)]
     pub phase: Phase,
-    /// Pods that are available.
+
+    /// How many Pods are available.
     #[serde(default)]
+    #[schemars(range(min = 0))]
     pub available_replicas: i32,
-    /// Pods that exist; for the scale subresource.
-    #[serde(default)]
-    pub replicas: i32,
-    /// The label selector of the Pods; for the scale subresource and autoscalers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub selector: Option<String>,
-    /// The generation of the Task that this status is about; -1 before the first one was looked at.
-    #[serde(default = "not_observed")]
-    pub observed_generation: i64,
+
     /// When this status last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::time")]
     pub last_update_time: Option<Time>,
-    /// Ready is always there once the Task was looked at. Reconciling is there
-    /// only while the operator or the Deployment works, Stalled only while the phase is Failed.
+
+    /// The metadata.generation that this status describes, -1 before the
+    /// operator first saw the Task. While it is not the Task's generation, a
+    /// change is still to be acted upon.
+    #[serde(default = "defaults::observed_generation")]
+    #[schemars(range(min = rules::status::UNOBSERVED))]
+    pub observed_generation: i64,
+
+    /// Ready: whether all Pods that are wanted are ready, and if not, why.
+    /// Reconciling: only while the operator works on a change. Stalled: only
+    /// while the phase is Failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
+
+    /// How many Pods there are, ready or not. The scale subresource shows it.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    pub replicas: i32,
+
+    /// The label selector of the Pods, for the scale subresource and for
+    /// autoscalers.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = rules::status::SELECTOR_MAX_LENGTH))]
+    pub selector: String,
 }
 
-fn not_observed() -> i64 {
-    -1
+/// The status of a Task that the operator has not seen, as the schema fills it in.
+impl Default for TaskStatus {
+    fn default() -> Self {
+        Self {
+            phase: Phase::default(),
+            available_replicas: 0,
+            last_update_time: None,
+            observed_generation: defaults::observed_generation(),
+            conditions: Vec::new(),
+            replicas: 0,
+            selector: String::new(),
+        }
+    }
 }
 
 /// Where a Task stands, in one word.

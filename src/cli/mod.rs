@@ -1,0 +1,162 @@
+//! The command line.
+//!
+//! Every flag also reads an environment variable, `TASK_OPERATOR_` and its name.
+//! Flags of one topic are one struct, flattened into [`RunArgs`]: a feature
+//! brings its own. What kubebuilder calls differently is a hidden alias.
+
+mod values;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{ArgAction, Args, Parser, Subcommand};
+
+use crate::telemetry::logging::LogFormat;
+use crate::web::BindAddress;
+
+/// A Kubernetes operator that turns a Task into a running application.
+#[derive(Debug, Parser)]
+#[command(name = "task-operator", version, about, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    /// What to do; `run` if nothing is said.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// The flags of `run`.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the operator. This is what is done if no command is given.
+    Run(RunArgs),
+    /// Print the CustomResourceDefinition as YAML, for `kubectl apply -f -`.
+    Crd,
+}
+
+impl Cli {
+    /// The subcommand, `run` if none was given.
+    pub fn into_command(self) -> Command {
+        self.command.unwrap_or(Command::Run(self.run))
+    }
+}
+
+/// The flags of `run`.
+#[derive(Clone, Debug, Args)]
+pub struct RunArgs {
+    /// Which cluster, and what of it.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// How Tasks are reconciled.
+    #[command(flatten)]
+    pub reconcile: ReconcileArgs,
+    /// What is served.
+    #[command(flatten)]
+    pub serve: ServeArgs,
+    /// What is logged.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+/// Which cluster, and what of it.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Cluster")]
+pub struct ClusterArgs {
+    /// The kubeconfig file of the cluster. Without it KUBECONFIG is read, then the Pod's service account.
+    #[arg(long, env = "TASK_OPERATOR_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Watch this namespace only. May be repeated, or be a list with commas.
+    /// Without it WATCH_NAMESPACE is read, and without that all namespaces are watched.
+    #[arg(long, env = "TASK_OPERATOR_WATCH_NAMESPACE", value_name = "NAMESPACE", value_delimiter = ',',
+          value_parser = values::namespace, default_values = values::watch_namespace(), hide_default_value = true)]
+    watch_namespace: Vec<String>,
+}
+
+impl ClusterArgs {
+    /// The namespaces to watch, each once; none stands for all.
+    pub fn namespaces(&self) -> Vec<String> {
+        // An empty name is how manifests leave the list empty.
+        let named = self.watch_namespace.iter().filter(|name| !name.is_empty());
+        named.cloned().collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+/// How Tasks are reconciled.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Reconciling")]
+pub struct ReconcileArgs {
+    /// How many Tasks are reconciled at once, from 1 to 1000.
+    #[arg(long, env = "TASK_OPERATOR_MAX_CONCURRENT_RECONCILES", value_name = "N", default_value_t = 10,
+          value_parser = values::at_once)]
+    pub max_concurrent_reconciles: usize,
+
+    /// How long a stop may take before what is still under way is left to the
+    /// next start, such as 30s or 1m30s; at most 1h.
+    #[arg(long, env = "TASK_OPERATOR_SHUTDOWN_TIMEOUT", value_name = "DURATION", default_value = "30s",
+          value_parser = values::duration, alias = "graceful-shutdown-timeout")]
+    pub shutdown_timeout: Duration,
+}
+
+/// What is served. An address is `HOST:PORT`, or `:PORT` for all addresses; `0` turns the server off.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Serving")]
+pub struct ServeArgs {
+    /// Where /metrics is served: HOST:PORT, :PORT, or 0 to turn it off.
+    #[arg(
+        long,
+        env = "TASK_OPERATOR_METRICS_BIND_ADDRESS",
+        value_name = "ADDRESS",
+        default_value = ":8080",
+        alias = "metrics-addr"
+    )]
+    pub metrics_bind_address: BindAddress,
+
+    /// Whether there are series for each Task by name. A cluster with many
+    /// Tasks may want --metrics-per-task=false.
+    #[arg(long, env = "TASK_OPERATOR_METRICS_PER_TASK", value_name = "BOOL", default_value_t = true,
+          action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub metrics_per_task: bool,
+
+    /// Where /healthz and /readyz are served: HOST:PORT, :PORT, or 0 to turn it off.
+    #[arg(
+        long,
+        env = "TASK_OPERATOR_HEALTH_PROBE_BIND_ADDRESS",
+        value_name = "ADDRESS",
+        default_value = ":8081",
+        alias = "health-addr"
+    )]
+    pub health_probe_bind_address: BindAddress,
+}
+
+/// What is logged.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Logging")]
+pub struct LogArgs {
+    /// The least severe level that is logged: error, warn, info, debug, trace or
+    /// off, also for one part of the program, as in info,task_operator::web=debug.
+    /// RUST_LOG wins.
+    #[arg(long = "log-level", env = "TASK_OPERATOR_LOG_LEVEL", value_name = "LEVEL", default_value = "info",
+          value_parser = values::log_level, alias = "zap-log-level")]
+    pub level: String,
+
+    /// How lines are written: for people, or as one JSON object each.
+    #[arg(long = "log-format", env = "TASK_OPERATOR_LOG_FORMAT", value_name = "FORMAT", default_value = "text",
+          value_parser = log_format(), alias = "zap-encoder")]
+    pub format: LogFormat,
+}
+
+/// `console` is what zap calls text.
+fn log_format() -> impl TypedValueParser<Value = LogFormat> {
+    let values = [PossibleValue::new("text").alias("console"), PossibleValue::new("json")];
+    PossibleValuesParser::new(values).map(|value| match value.as_str() {
+        "json" => LogFormat::Json,
+        _ => LogFormat::Text,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! Reads the values of flags. What is wrong is said without the flag, which clap names.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+/// The longest time a stop may take: beyond it the kubelet has long killed the Pod.
+const MAX_DURATION: Duration = Duration::from_secs(3600);
+/// The levels of logging.
+const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
+
+/// What `WATCH_NAMESPACE` holds, the variable that the Operator Lifecycle Manager sets.
+pub(super) fn watch_namespace() -> Option<String> {
+    std::env::var("WATCH_NAMESPACE").ok()
+}
+
+/// The name of a namespace, a DNS label (RFC 1123), or nothing.
+pub(super) fn namespace(text: &str) -> Result<String, String> {
+    let name = text.trim();
+    let is_label = name.len() <= 63
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && !name.starts_with('-')
+        && !name.ends_with('-');
+    match is_label {
+        true => Ok(name.to_owned()),
+        false => {
+            Err("must be the name of a namespace: at most 63 lowercase letters, digits or '-'".to_owned())
+        }
+    }
+}
+
+/// How many Tasks at once.
+pub(super) fn at_once(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number @ 1..=1000) => Ok(number),
+        _ => Err("must be a number from 1 to 1000".to_owned()),
+    }
+}
+
+/// A time with its unit.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let duration: Option<SignedDuration> = text.parse().ok();
+    match duration.and_then(|duration| Duration::try_from(duration).ok()) {
+        Some(duration) if duration <= MAX_DURATION => Ok(duration),
+        _ => Err("must be a duration such as 30s, 500ms or 1m30s, at most 1h".to_owned()),
+    }
+}
+
+/// A level, or levels of parts of the program, as `RUST_LOG` has them.
+///
+/// A word that is no level would be taken for a part of the program, and switch
+/// everything else off: it is refused.
+pub(super) fn log_level(text: &str) -> Result<String, String> {
+    let is_level = |word: &str| LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word));
+    let is_directive = |directive: &str| match directive.trim().split_once('=') {
+        Some((part, level)) => !part.is_empty() && is_level(level),
+        None => is_level(directive.trim()),
+    };
+    match text.split(',').all(is_directive) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("must be one of {}, or a list of PART=LEVEL", LEVELS.join(", "))),
+    }
+}
