@@ -92,7 +92,13 @@ where
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let location = panic.location().map(ToString::to_string).unwrap_or_default();
     let thread = std::thread::current();
-    let reason = panic.payload_as_str().unwrap_or("no reason given");
+    // What panic! makes of its arguments: a literal, or a formatted text.
+    let payload = panic.payload();
+    let reason = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no reason given");
     tracing::error!(error = reason, location, thread = thread.name(), "panic");
     let backtrace = std::backtrace::Backtrace::capture();
     if backtrace.status() == std::backtrace::BacktraceStatus::Captured {

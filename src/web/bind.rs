@@ -9,6 +9,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 /// Connections that wait to be accepted; the kernel may have a lower limit.
 const BACKLOG: i32 = 1024;
+/// How long an answer may wait for a client that does not read it.
+#[cfg(target_os = "linux")]
+const UNREAD: std::time::Duration = std::time::Duration::from_secs(30);
 const ALLOWED: &str = "must be HOST:PORT, :PORT for all addresses of the host, or 0 to turn it off; \
                        an IPv6 address is written in brackets";
 
@@ -93,6 +96,9 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
     // Or a restart would wait for the connections of the last run to be forgotten.
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
+    // Connections have it from the socket that accepts them.
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(UNREAD))?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
@@ -151,6 +157,15 @@ mod tests {
         let listener = BindAddress::Any(0).listen().unwrap().unwrap();
         let port = listener.local_addr().unwrap().port();
         TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_client_that_does_not_read_has_a_deadline() {
+        let listener = "127.0.0.1:0".parse::<BindAddress>().unwrap().listen().unwrap().unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        assert_eq!(socket2::SockRef::from(&accepted).tcp_user_timeout().unwrap(), Some(UNREAD));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use actix_web::dev::Server;
-use actix_web::http::header;
+use actix_web::http::{KeepAlive, header};
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 use futures::stream;
@@ -15,7 +15,8 @@ use super::BindAddress;
 use super::server::{self, Settings};
 
 /// Scrapers are few, and one that does not read holds a copy of all numbers.
-const SETTINGS: Settings = Settings { flag: "--metrics-bind-address", workers: 1, connections: 64 };
+const SETTINGS: Settings =
+    Settings { flag: "--metrics-bind-address", workers: 1, connections: 64, keep_alive: KeepAlive::Disabled };
 
 /// Serves the metrics on `address`; none if that is off.
 ///

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix_web::dev::Server;
+use actix_web::http::KeepAlive;
 use actix_web::web::{Data, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 
@@ -20,7 +21,12 @@ use super::BindAddress;
 use super::health::{Finding, Health, Question};
 use super::server::{self, Settings, plain};
 
-const SETTINGS: Settings = Settings { flag: "--health-probe-bind-address", workers: 1, connections: 256 };
+const SETTINGS: Settings = Settings {
+    flag: "--health-probe-bind-address",
+    workers: 1,
+    connections: 256,
+    keep_alive: KeepAlive::Disabled,
+};
 const PATHS: &str = "/healthz\n/healthz/CHECK\n/readyz\n/readyz/CHECK\n";
 
 /// Serves the probes on `address`; none if that is off.

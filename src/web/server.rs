@@ -1,6 +1,10 @@
 //! What all servers have in common: limits, timeouts, logs, and the way they
 //! answer what is not there.
 //!
+//! Nobody holds a connection for long who does not keep to the protocol: a slow
+//! head and an answer that is not read have deadlines, a body that nobody wants
+//! is not waited for.
+//!
 //! Requests are logged at debug, one line each with what was answered and how
 //! long it took: a probe each few seconds is no news.
 
@@ -9,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{Server, ServiceRequest, ServiceResponse};
-use actix_web::http::header;
+use actix_web::http::{KeepAlive, header};
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{
     App, FromRequest, Handler, HttpMessage, HttpResponse, HttpServer, Resource, Responder, guard,
@@ -20,9 +24,6 @@ use tracing_actix_web::{DefaultRootSpanBuilder, RootSpanBuilder, TracingLogger};
 
 use super::BindAddress;
 
-/// Between requests on one connection. More than the interval of a scraper or
-/// a probe costs connections for nothing, less costs handshakes.
-const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// For the head of a request, and for a client to close its side at the end.
 const SLOW: Duration = Duration::from_secs(5);
 /// What a stop waits for requests under way, in seconds.
@@ -37,6 +38,12 @@ pub(super) struct Settings {
     pub workers: usize,
     /// Connections at once for each of them; others wait to be accepted.
     pub connections: usize,
+    /// Whether a connection may bring more than one request, and the time between them.
+    ///
+    /// Only the first request of a connection has a deadline for its head: in
+    /// actix-http 3.20 the first byte of another one ends the wait for it, and
+    /// nothing else begins. So where anyone may connect, this is disabled.
+    pub keep_alive: KeepAlive,
 }
 
 /// Begins to serve `routes` on `address`; none if that is off. What is
@@ -67,7 +74,7 @@ where
         .workers(settings.workers)
         .worker_max_blocking_threads(1)
         .max_connections(settings.connections)
-        .keep_alive(KEEP_ALIVE)
+        .keep_alive(settings.keep_alive)
         .client_request_timeout(SLOW)
         .client_disconnect_timeout(SLOW)
         .shutdown_timeout(STOP_SECONDS)
