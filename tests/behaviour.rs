@@ -13,7 +13,7 @@ use support::{Operator, Space, crds};
 use test_cluster::Cluster;
 
 /// What all tests share.
-pub struct Bed {
+pub(crate) struct Bed {
     cluster: Cluster,
     client: kube::Client,
     operator: Operator,
@@ -21,7 +21,7 @@ pub struct Bed {
 
 impl Bed {
     /// A namespace for the test of this name.
-    pub async fn space(&self, name: &str) -> Space<'_> {
+    pub(crate) async fn space(&self, name: &str) -> Space<'_> {
         let name: String =
             name.rsplit("::").next().unwrap_or(name).replace('_', "-").chars().take(60).collect();
         Space::new(&self.cluster, self.client.clone(), name.trim_matches('-')).await

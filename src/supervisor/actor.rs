@@ -203,7 +203,7 @@ impl Supervisor {
         if report.outcome == Outcome::FailedForGood {
             self.links.metrics.terminal_error();
         }
-        self.links.metrics.pass_finished(&self.state.key, report.phase.as_str(), result, report.took);
+        self.links.metrics.pass_finished(&self.state.key, report.phase, result, report.took);
         let outcome = match report.outcome {
             Outcome::Done => "done",
             Outcome::Failed => "failed",

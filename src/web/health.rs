@@ -1,10 +1,18 @@
-//! The checks behind the probes. Cheap to clone; all clones are one.
+//! The checks behind the probes.
+//!
+//! Liveness asks whether the process should be started again: it has one check
+//! per event loop, a [`Heartbeat`] that has to be kept beating. Readiness asks
+//! whether it should get traffic. A check may be informational: it is shown and
+//! fails nothing.
+//!
+//! Checks are called at each probe, on the probes' thread: they look at what is
+//! known and wait for nothing.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// An event loop that has not turned for this long is stuck.
+/// An event loop that has not turned for this long is stuck, if nothing else is said.
 const STUCK: Duration = Duration::from_secs(10);
 
 type Probe = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
@@ -28,6 +36,12 @@ struct Check {
     probe: Probe,
 }
 
+impl Check {
+    fn find(&self) -> Finding {
+        Finding { name: self.name, informational: self.informational, result: (self.probe)() }
+    }
+}
+
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -39,7 +53,14 @@ pub struct Finding {
     pub result: Result<(), String>,
 }
 
-/// All checks.
+impl Finding {
+    /// Whether the probe fails for it.
+    pub fn fails(&self) -> bool {
+        self.result.is_err() && !self.informational
+    }
+}
+
+/// All checks. Cheap to clone: all clones are one.
 #[derive(Clone)]
 pub struct Health {
     checks: Arc<RwLock<Vec<Check>>>,
@@ -79,7 +100,13 @@ impl Health {
 
     /// Adds a liveness check that passes as long as somebody beats at least every ten seconds.
     pub fn heartbeat(&self, name: &'static str) -> Heartbeat {
-        let heartbeat = Heartbeat { zero: Instant::now(), last: Arc::new(AtomicU64::new(0)) };
+        self.heartbeat_within(name, STUCK)
+    }
+
+    /// Adds a liveness check that fails when there was no beat for longer than
+    /// `budget`. The first is counted from now.
+    pub fn heartbeat_within(&self, name: &'static str, budget: Duration) -> Heartbeat {
+        let heartbeat = Heartbeat { zero: Instant::now(), last: Arc::new(AtomicU64::new(0)), budget };
         let beats = heartbeat.clone();
         self.add(Question::Live, false, name, move || beats.check(Instant::now()));
         heartbeat
@@ -93,15 +120,13 @@ impl Health {
     /// What the checks of this question find now.
     pub fn findings(&self, question: Question) -> Vec<Finding> {
         let checks = self.checks.read().unwrap_or_else(PoisonError::into_inner);
-        checks
-            .iter()
-            .filter(|check| check.question == question)
-            .map(|check| Finding {
-                name: check.name,
-                informational: check.informational,
-                result: (check.probe)(),
-            })
-            .collect()
+        checks.iter().filter(|check| check.question == question).map(Check::find).collect()
+    }
+
+    /// What the check of this name finds now; none if there is no such check.
+    pub fn finding(&self, question: Question, name: &str) -> Option<Finding> {
+        let checks = self.checks.read().unwrap_or_else(PoisonError::into_inner);
+        checks.iter().find(|check| check.question == question && check.name == name).map(Check::find)
     }
 
     fn add(
@@ -120,7 +145,9 @@ impl Health {
 #[derive(Clone)]
 pub struct Heartbeat {
     zero: Instant,
+    /// When it beat last, in milliseconds after `zero`.
     last: Arc<AtomicU64>,
+    budget: Duration,
 }
 
 impl Heartbeat {
@@ -136,7 +163,7 @@ impl Heartbeat {
     fn check(&self, now: Instant) -> Result<(), String> {
         let silent =
             Duration::from_millis(self.milliseconds(now).saturating_sub(self.last.load(Ordering::Relaxed)));
-        if silent > STUCK { Err(format!("has not turned for {} s", silent.as_secs())) } else { Ok(()) }
+        if silent > self.budget { Err(format!("has not turned for {} s", silent.as_secs())) } else { Ok(()) }
     }
 }
 
@@ -165,5 +192,16 @@ mod tests {
         health.drain();
         assert!(fails(Question::Ready));
         assert!(!fails(Question::Live));
+    }
+
+    #[test]
+    fn an_informational_check_is_shown_and_fails_nothing() {
+        let health = Health::default();
+        health.add_information("watches", || Err("not listed yet".to_owned()));
+        let finding = health.finding(Question::Ready, "watches").unwrap();
+        assert!(finding.result.is_err() && !finding.fails());
+        assert_eq!(health.finding(Question::Live, "watches"), None);
+        health.add_readiness("socket", || Err("closed".to_owned()));
+        assert!(health.finding(Question::Ready, "socket").unwrap().fails());
     }
 }

@@ -1,8 +1,11 @@
 //! The servers: probes on one address, metrics on another.
 //!
-//! - [`bind`]: the addresses; [`server`]: what all servers have in common
-//! - [`health`]: the checks behind `/healthz` and `/readyz`; [`probes`]: their pages
-//! - [`metrics`]: `/metrics`
+//! - [`bind`] — the addresses; `server` — what all servers have in common
+//! - [`health`] — the checks behind `/healthz` and `/readyz`; [`probes`] — their pages
+//! - [`metrics`] — `/metrics`
+//!
+//! Each server has a thread of its own, so that a probe is answered, and can
+//! tell so, when the operator's own event loop is stuck.
 
 pub mod bind;
 pub mod health;

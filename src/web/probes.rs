@@ -1,17 +1,32 @@
-//! `/healthz` and `/readyz`, as the API server has them: `?verbose` lists every
-//! check, and `/readyz/NAME` asks for one.
+//! `/healthz` and `/readyz`, as the API server has them.
+//!
+//! - `ok` and 200 if all checks pass, else 500 and a line for each check
+//! - `?verbose` lists every check in any case
+//! - `?exclude=NAME` leaves a check out; may be repeated
+//! - `/readyz/NAME` asks for one check
+//!
+//! What a probe finds is logged when it is not what the last one found.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix_web::dev::Server;
-use actix_web::http::header::ContentType;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::http::KeepAlive;
+use actix_web::web::{Data, Path, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
 
 use super::BindAddress;
 use super::health::{Finding, Health, Question};
-use super::server;
+use super::server::{self, Settings, plain};
 
+const SETTINGS: Settings = Settings {
+    flag: "--health-probe-bind-address",
+    workers: 1,
+    connections: 256,
+    keep_alive: KeepAlive::Disabled,
+};
 const PATHS: &str = "/healthz\n/healthz/CHECK\n/readyz\n/readyz/CHECK\n";
 
 /// Serves the probes on `address`; none if that is off.
@@ -19,54 +34,94 @@ const PATHS: &str = "/healthz\n/healthz/CHECK\n/readyz\n/readyz/CHECK\n";
 /// # Errors
 /// If the address cannot be had.
 pub fn serve_probes(address: &BindAddress, health: Health) -> anyhow::Result<Option<(Server, SocketAddr)>> {
-    server::serve("--health-probe-bind-address", address, PATHS, move |routes| {
-        for (path, question) in [("healthz", Question::Live), ("readyz", Question::Ready)] {
-            let (all, one) = (health.clone(), health.clone());
-            let all = move |request: HttpRequest| {
-                let verbose =
-                    request.query_string().split('&').any(|part| part.split('=').next() == Some("verbose"));
-                let answer = answer(path, &all.findings(question), verbose);
-                async move { answer }
-            };
-            let one = move |name: web::Path<String>| {
-                let findings = one
-                    .findings(question)
-                    .into_iter()
-                    .filter(|found| found.name == *name)
-                    .collect::<Vec<_>>();
-                let answer =
-                    if findings.is_empty() { no_such_check() } else { answer(path, &findings, false) };
-                async move { answer }
-            };
-            // actix answers HEAD only where it is asked to.
-            routes
-                .service(web::resource(format!("/{path}")).get(all.clone()).route(web::head().to(all)))
-                .service(
-                    web::resource(format!("/{path}/{{check}}")).get(one.clone()).route(web::head().to(one)),
-                );
+    let live = Probe::new(&health, "healthz", Question::Live);
+    let ready = Probe::new(&health, "readyz", Question::Ready);
+    server::serve(SETTINGS, address, move |routes| {
+        routes.service(server::index(PATHS));
+        for probe in [&live, &ready] {
+            probe.clone().configure(routes);
         }
     })
 }
 
-fn answer(path: &str, findings: &[Finding], verbose: bool) -> HttpResponse {
-    let failed = findings.iter().any(|finding| finding.result.is_err() && !finding.informational);
-    let mut answer = if failed { HttpResponse::InternalServerError() } else { HttpResponse::Ok() };
-    let text = if failed || verbose { report(path, findings, failed) } else { "ok".to_owned() };
-    answer
-        .content_type(ContentType::plaintext())
-        .insert_header(("X-Content-Type-Options", "nosniff"))
-        .body(text)
+/// One of the two paths.
+#[derive(Clone)]
+struct Probe {
+    health: Health,
+    path: &'static str,
+    question: Question,
+    /// What the last probe found.
+    failing: Arc<AtomicBool>,
 }
 
-fn no_such_check() -> HttpResponse {
-    HttpResponse::NotFound().content_type(ContentType::plaintext()).body("404 no such check\n")
+impl Probe {
+    fn new(health: &Health, path: &'static str, question: Question) -> Self {
+        Self { health: health.clone(), path, question, failing: Arc::default() }
+    }
+
+    fn configure(self, routes: &mut ServiceConfig) {
+        let (all, one) = (format!("/{}", self.path), format!("/{}/{{check}}", self.path));
+        let probe = Data::new(self);
+        routes
+            .service(server::page(&all, all_checks).app_data(probe.clone()))
+            .service(server::page(&one, one_check).app_data(probe));
+    }
+
+    /// Logs a change.
+    fn announce(&self, failed: bool, report: &str) {
+        if self.failing.swap(failed, Ordering::Relaxed) == failed {
+            return;
+        }
+        let path = self.path;
+        if failed {
+            let reasons: Vec<&str> = report.lines().filter(|line| line.starts_with("[-]")).collect();
+            tracing::warn!(error = reasons.join("; "), "/{path} fails");
+        } else {
+            tracing::info!("/{path} passes again");
+        }
+    }
+}
+
+async fn all_checks(request: HttpRequest, probe: Data<Probe>) -> HttpResponse {
+    let mut verbose = false;
+    let mut excluded = Vec::new();
+    for part in request.query_string().split('&') {
+        match part.split_once('=').unwrap_or((part, "")) {
+            ("verbose", _) => verbose = true,
+            ("exclude", name) => excluded.push(name),
+            _ => {}
+        }
+    }
+    let mut findings = probe.health.findings(probe.question);
+    findings.retain(|finding| !excluded.contains(&finding.name));
+    let failed = findings.iter().any(Finding::fails);
+    let report = report(probe.path, &findings, failed);
+    if excluded.is_empty() {
+        probe.announce(failed, &report);
+    }
+    plain(match (failed, verbose) {
+        (true, _) => HttpResponse::InternalServerError().body(report),
+        (false, true) => HttpResponse::Ok().body(report),
+        (false, false) => HttpResponse::Ok().body("ok"),
+    })
+}
+
+/// Who asks for a check gets its result, whatever depends on it.
+async fn one_check(name: Path<String>, probe: Data<Probe>) -> HttpResponse {
+    plain(match probe.health.finding(probe.question, &name) {
+        Some(Finding { result: Ok(()), .. }) => HttpResponse::Ok().body("ok"),
+        Some(Finding { name, result: Err(reason), .. }) => {
+            HttpResponse::InternalServerError().body(format!("[-]{name} failed: {reason}\n"))
+        }
+        None => HttpResponse::NotFound().body("404 no such check\n"),
+    })
 }
 
 fn report(path: &str, findings: &[Finding], failed: bool) -> String {
     let mut text = String::new();
     for Finding { name, informational, result } in findings {
         let note = if *informational { " (not required)" } else { "" };
-        // Writing to a String cannot fail.
+        // A String takes all that is written to it.
         let _ = match result {
             Ok(()) => writeln!(text, "[+]{name} ok{note}"),
             Err(reason) => writeln!(text, "[-]{name} failed{note}: {reason}"),
@@ -74,4 +129,28 @@ fn report(path: &str, findings: &[Finding], failed: bool) -> String {
     }
     let _ = writeln!(text, "{path} check {}", if failed { "failed" } else { "passed" });
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_has_a_line_for_each_check() {
+        let finding = |name, informational, result: Result<(), &str>| Finding {
+            name,
+            informational,
+            result: result.map_err(str::to_owned),
+        };
+        let findings = [
+            finding("shutdown", false, Ok(())),
+            finding("certificate", false, Err("it expired")),
+            finding("watches", true, Err("not listed yet")),
+        ];
+        assert_eq!(
+            report("readyz", &findings, true),
+            "[+]shutdown ok\n[-]certificate failed: it expired\n\
+             [-]watches failed (not required): not listed yet\nreadyz check failed\n"
+        );
+    }
 }

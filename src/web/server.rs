@@ -1,102 +1,151 @@
-//! What all servers have in common: limits, timeouts, logs, and the way they answer what is not there.
+//! What all servers have in common: limits, timeouts, logs, and the way they
+//! answer what is not there.
+//!
+//! Nobody holds a connection for long who does not keep to the protocol: a slow
+//! head and an answer that is not read have deadlines, a body that nobody wants
+//! is not waited for.
+//!
+//! Requests are logged at debug, one line each with what was answered and how
+//! long it took: a probe each few seconds is no news.
 
-use std::net::{SocketAddr, TcpListener};
-use std::time::Duration;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{Server, ServiceRequest, ServiceResponse};
-use actix_web::http::Method;
-use actix_web::http::header::ContentType;
+use actix_web::http::{KeepAlive, header};
 use actix_web::web::{self, ServiceConfig};
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
+use actix_web::{
+    App, FromRequest, Handler, HttpMessage, HttpResponse, HttpServer, Resource, Responder, guard,
+};
 use anyhow::Context;
-use tracing::Span;
-use tracing_actix_web::{RootSpanBuilder, TracingLogger};
+use tracing::{Level, Span};
+use tracing_actix_web::{DefaultRootSpanBuilder, RootSpanBuilder, TracingLogger};
 
 use super::BindAddress;
 
-/// Between requests on one connection.
-const KEEP_ALIVE: Duration = Duration::from_secs(75);
-/// For the head of a request.
-const SLOW_HEAD: Duration = Duration::from_secs(5);
-/// Connections at once; probes and scrapers need a few.
-const CONNECTIONS: usize = 256;
+/// For the head of a request, and for a client to close its side at the end.
+const SLOW: Duration = Duration::from_secs(5);
 /// What a stop waits for requests under way, in seconds.
 const STOP_SECONDS: u64 = 5;
 
-/// Begins to serve `routes` on `address`; none if that is off. `flag` names where the address came from.
+/// What one server is like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    /// The flag that its address comes from, for messages.
+    pub flag: &'static str,
+    /// Threads.
+    pub workers: usize,
+    /// Connections at once for each of them; others wait to be accepted.
+    pub connections: usize,
+    /// Whether a connection may bring more than one request, and the time between them.
+    ///
+    /// Only the first request of a connection has a deadline for its head: in
+    /// actix-http 3.20 the first byte of another one ends the wait for it, and
+    /// nothing else begins. So where anyone may connect, this is disabled.
+    pub keep_alive: KeepAlive,
+}
+
+/// Begins to serve `routes` on `address`; none if that is off. What is
+/// returned is a future that has to be awaited, with a handle that stops it.
 ///
 /// # Errors
-/// If the address cannot be had.
+/// If the address cannot be had; the message names its flag.
 pub(super) fn serve<R>(
-    flag: &str,
+    settings: Settings,
     address: &BindAddress,
-    paths: &'static str,
     routes: R,
 ) -> anyhow::Result<Option<(Server, SocketAddr)>>
 where
     R: Fn(&mut ServiceConfig) + Clone + Send + 'static,
 {
-    let Some(listener) = listen(address).with_context(|| format!("{flag} {address}"))? else {
+    let cannot = || format!("{} {address}: cannot listen there", settings.flag);
+    let Some(listener) = address.listen().with_context(cannot)? else {
         return Ok(None);
     };
-    let bound = listener.local_addr().with_context(|| format!("{flag} {address}"))?;
+    let bound = listener.local_addr().with_context(cannot)?;
     let app = move || {
         App::new()
-            .wrap(TracingLogger::<AtDebug>::new())
+            .wrap(TracingLogger::<RequestSpan>::new())
             .configure(routes.clone())
-            .route("/", web::get().to(move || plain(paths)))
-            .default_service(web::to(not_here))
+            .default_service(web::to(not_found))
     };
     let server = HttpServer::new(app)
-        .workers(1)
-        .max_connections(CONNECTIONS)
-        .keep_alive(KEEP_ALIVE)
-        .client_request_timeout(SLOW_HEAD)
-        .client_disconnect_timeout(SLOW_HEAD)
+        .workers(settings.workers)
+        .worker_max_blocking_threads(1)
+        .max_connections(settings.connections)
+        .keep_alive(settings.keep_alive)
+        .client_request_timeout(SLOW)
+        .client_disconnect_timeout(SLOW)
         .shutdown_timeout(STOP_SECONDS)
         .tcp_nodelay(true)
         .disable_signals()
         .listen(listener)
-        .with_context(|| format!("{flag} {address}"))?
+        .with_context(cannot)?
         .run();
     Ok(Some((server, bound)))
 }
 
-fn listen(address: &BindAddress) -> std::io::Result<Option<TcpListener>> {
-    let mut last = None;
-    for candidate in address.candidates() {
-        match TcpListener::bind(candidate) {
-            Ok(listener) => return Ok(Some(listener)),
-            Err(error) => last = Some(error),
-        }
-    }
-    last.map_or(Ok(None), Err)
+/// A page that can be read: GET and HEAD, everything else is a 405.
+pub(super) fn page<F, Args>(path: &str, handler: F) -> Resource
+where
+    F: Handler<Args>,
+    Args: FromRequest + 'static,
+    F::Output: Responder + 'static,
+{
+    web::resource(path)
+        .route(web::route().guard(guard::Any(guard::Get()).or(guard::Head())).to(handler))
+        .default_service(web::to(not_allowed))
 }
 
-/// An answer in plain text.
-async fn plain(text: &'static str) -> HttpResponse {
-    HttpResponse::Ok().content_type(ContentType::plaintext()).body(text)
+/// The page `/`, which lists the others.
+pub(super) fn index(paths: &'static str) -> Resource {
+    page("/", move || async move { plain(HttpResponse::Ok().body(paths)) })
 }
 
-async fn not_here(request: HttpRequest) -> HttpResponse {
-    let (mut answer, text) = if matches!(*request.method(), Method::GET | Method::HEAD) {
-        (HttpResponse::NotFound(), "404 page not found\n")
-    } else {
-        (HttpResponse::MethodNotAllowed(), "405 method not allowed\n")
-    };
-    answer.content_type(ContentType::plaintext()).body(text)
+/// The answer, marked as plain text that is nothing else and is kept by nobody.
+pub(super) fn plain(mut answer: HttpResponse) -> HttpResponse {
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, header::HeaderValue::from_static("nosniff"));
+    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache, no-store"));
+    answer
 }
 
-/// Requests are logged at debug: a probe each few seconds is no news.
-struct AtDebug;
+async fn not_found() -> HttpResponse {
+    plain(HttpResponse::NotFound().body("404 page not found\n"))
+}
 
-impl RootSpanBuilder for AtDebug {
+async fn not_allowed() -> HttpResponse {
+    let mut answer = HttpResponse::MethodNotAllowed();
+    plain(answer.insert_header((header::ALLOW, "GET, HEAD")).body("405 method not allowed\n"))
+}
+
+/// The span of a request, and its line in the log.
+struct RequestSpan;
+
+/// When a request came.
+struct Began(Instant);
+
+impl RootSpanBuilder for RequestSpan {
     fn on_request_start(request: &ServiceRequest) -> Span {
-        tracing_actix_web::root_span!(level = tracing::Level::DEBUG, request)
+        if !tracing::enabled!(Level::DEBUG) {
+            // Not even its fields are made.
+            return Span::none();
+        }
+        request.extensions_mut().insert(Began(Instant::now()));
+        tracing_actix_web::root_span!(level = Level::DEBUG, request)
     }
 
     fn on_request_end<B: MessageBody>(span: Span, outcome: &Result<ServiceResponse<B>, actix_web::Error>) {
-        tracing_actix_web::DefaultRootSpanBuilder::on_request_end(span, outcome);
+        DefaultRootSpanBuilder::on_request_end(span, outcome);
+        match outcome {
+            Ok(answer) => {
+                let took = answer.request().extensions().get::<Began>().map(|Began(at)| at.elapsed());
+                let took_ms = took.map(|took| took.as_secs_f64() * 1000.0);
+                tracing::debug!(status = answer.status().as_u16(), took_ms, "request answered");
+            }
+            Err(error) => tracing::debug!(%error, "request failed"),
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::support::{SOON, Space, condition, container};
 /// What a correction may take.
 const CORRECTED: Duration = Duration::from_secs(2);
 
-pub async fn every_owned_field_comes_back_within_two_seconds(_: &Bed, space: &Space<'_>) {
+pub(super) async fn every_owned_field_comes_back_within_two_seconds(_: &Bed, space: &Space<'_>) {
     let pod = |fields: Value| json!({"spec": {"template": {"spec": fields}}});
     let with_container = |fields: Value| {
         let mut container = json!({"name": "task"});
@@ -77,7 +77,7 @@ fn declared(object: &Value) -> Value {
     object
 }
 
-pub async fn every_deleted_child_comes_back_within_two_seconds(_: &Bed, space: &Space<'_>) {
+pub(super) async fn every_deleted_child_comes_back_within_two_seconds(_: &Bed, space: &Space<'_>) {
     space.task("web", json!({})).await;
     space.until_phase("web", "Succeeded").await;
     for (kind, name) in [("Deployment", "web"), ("Service", "web"), ("ConfigMap", "web-config")] {
@@ -88,7 +88,7 @@ pub async fn every_deleted_child_comes_back_within_two_seconds(_: &Bed, space: &
     space.until_phase("web", "Succeeded").await;
 }
 
-pub async fn a_child_that_lost_its_label_is_repaired(_: &Bed, space: &Space<'_>) {
+pub(super) async fn a_child_that_lost_its_label_is_repaired(_: &Bed, space: &Space<'_>) {
     space.task("web", json!({})).await;
     space.until_phase("web", "Succeeded").await;
     for (kind, name) in [("Deployment", "web"), ("Service", "web"), ("ConfigMap", "web-config")] {
@@ -106,7 +106,7 @@ pub async fn a_child_that_lost_its_label_is_repaired(_: &Bed, space: &Space<'_>)
     assert_eq!(space.get("Task", "web").await.unwrap()["status"]["phase"], "Succeeded");
 }
 
-pub async fn a_fight_over_a_field_is_bounded_and_told(_: &Bed, space: &Space<'_>) {
+pub(super) async fn a_fight_over_a_field_is_bounded_and_told(_: &Bed, space: &Space<'_>) {
     space.task("web", json!({"replicas": 1})).await;
     space.until_phase("web", "Succeeded").await;
     let began = Instant::now();

@@ -10,7 +10,7 @@ use crate::support::{SOON, Space, condition, container};
 
 const SAMPLE: &str = include_str!("../../manifests/samples/task.yaml");
 
-pub async fn the_sample_becomes_ready_as_kubectl_shows_it(_: &Bed, space: &Space<'_>) {
+pub(super) async fn the_sample_becomes_ready_as_kubectl_shows_it(_: &Bed, space: &Space<'_>) {
     let sample = SAMPLE.replace("namespace: default", &format!("namespace: {}", space.namespace));
     let (ok, said) = space.apply(&sample).await;
     assert!(ok && said.contains("task.task.example.io/test-task created"), "{said}");
@@ -53,7 +53,7 @@ pub async fn the_sample_becomes_ready_as_kubectl_shows_it(_: &Bed, space: &Space
     assert_eq!(container(&deployment)["env"], json!([{"name": "ENV", "value": "prod"}]));
 }
 
-pub async fn an_empty_task_gets_all_defaults(_: &Bed, space: &Space<'_>) {
+pub(super) async fn an_empty_task_gets_all_defaults(_: &Bed, space: &Space<'_>) {
     let name = space.namespace.as_str();
     let (ok, said) =
         space.apply(&format!("{{apiVersion: task.example.io/v1, kind: Task, metadata: {{name: empty, namespace: {name}}}}}")).await;
@@ -70,7 +70,7 @@ pub async fn an_empty_task_gets_all_defaults(_: &Bed, space: &Space<'_>) {
     assert_eq!(container(&deployment)["ports"][0]["containerPort"], 8080);
 }
 
-pub async fn scale_goes_up_down_and_to_zero(_: &Bed, space: &Space<'_>) {
+pub(super) async fn scale_goes_up_down_and_to_zero(_: &Bed, space: &Space<'_>) {
     space.task("web", json!({"replicas": 1})).await;
     space.until_phase("web", "Succeeded").await;
     for replicas in [4, 2] {
@@ -91,7 +91,7 @@ pub async fn scale_goes_up_down_and_to_zero(_: &Bed, space: &Space<'_>) {
     assert_eq!(deployment["spec"]["replicas"], 0);
 }
 
-pub async fn an_edit_rolls_out_and_what_left_the_task_leaves_the_children(_: &Bed, space: &Space<'_>) {
+pub(super) async fn an_edit_rolls_out_and_what_left_the_task_leaves_the_children(_: &Bed, space: &Space<'_>) {
     space.task("web", json!({"port": 80, "env": {"A": "1", "B": "$(Z)", "Z": "2"}})).await;
     space.until_phase("web", "Succeeded").await;
     let deployment = space.get("Deployment", "web").await.unwrap();
@@ -113,7 +113,7 @@ pub async fn an_edit_rolls_out_and_what_left_the_task_leaves_the_children(_: &Be
     assert_eq!(config["data"]["app.conf"], "port: 81\nenv: {\"B\":\"$(Z)\",\"C\":\"3\",\"Z\":\"2\"}\n");
 }
 
-pub async fn a_background_deletion_takes_the_children_along(_: &Bed, space: &Space<'_>) {
+pub(super) async fn a_background_deletion_takes_the_children_along(_: &Bed, space: &Space<'_>) {
     space.task("web", json!({})).await;
     space.until_phase("web", "Succeeded").await;
     space.delete("Task", "web").await;
@@ -121,7 +121,7 @@ pub async fn a_background_deletion_takes_the_children_along(_: &Bed, space: &Spa
     space.until_event("web", "Deleted", "deleted").await;
 }
 
-pub async fn a_foreground_deletion_takes_the_children_first(_: &Bed, space: &Space<'_>) {
+pub(super) async fn a_foreground_deletion_takes_the_children_first(_: &Bed, space: &Space<'_>) {
     space.task("web", json!({})).await;
     space.until_phase("web", "Succeeded").await;
     space.api("Task").delete("web", &DeleteParams::foreground()).await.unwrap();
@@ -135,7 +135,7 @@ async fn children_are_gone(space: &Space<'_>) {
     }
 }
 
-pub async fn an_orphaning_deletion_leaves_the_children(_: &Bed, space: &Space<'_>) {
+pub(super) async fn an_orphaning_deletion_leaves_the_children(_: &Bed, space: &Space<'_>) {
     space.task("web", json!({})).await;
     space.until_phase("web", "Succeeded").await;
     let orphan = DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
@@ -148,7 +148,7 @@ pub async fn an_orphaning_deletion_leaves_the_children(_: &Bed, space: &Space<'_
     }
 }
 
-pub async fn a_task_made_again_at_once_gets_children_of_its_own(_: &Bed, space: &Space<'_>) {
+pub(super) async fn a_task_made_again_at_once_gets_children_of_its_own(_: &Bed, space: &Space<'_>) {
     for round in 0..5 {
         let made = space.task("web", json!({"env": {"ROUND": round.to_string()}})).await;
         if round % 2 == 0 {
@@ -170,7 +170,7 @@ pub async fn a_task_made_again_at_once_gets_children_of_its_own(_: &Bed, space: 
     assert_eq!(container(&deployment)["env"][0]["value"], "last");
 }
 
-pub async fn the_namespace_can_go_at_any_time(bed: &Bed, space: &Space<'_>) {
+pub(super) async fn the_namespace_can_go_at_any_time(bed: &Bed, space: &Space<'_>) {
     for number in 0..5 {
         space.task(&format!("web-{number}"), json!({})).await;
     }
@@ -181,7 +181,7 @@ pub async fn the_namespace_can_go_at_any_time(bed: &Bed, space: &Space<'_>) {
     assert!(complaints <= 15, "{complaints} complaints about a namespace that goes:\n{log}");
 }
 
-pub async fn probes_and_metrics_tell_of_it(bed: &Bed, space: &Space<'_>) {
+pub(super) async fn probes_and_metrics_tell_of_it(bed: &Bed, space: &Space<'_>) {
     space.task("measured", json!({})).await;
     space.until_phase("measured", "Succeeded").await;
     let (code, page) = bed.operator.get("probes", "/readyz?verbose").await;

@@ -12,7 +12,7 @@ macro_rules! tests {
         $(mod $theme;)*
 
         /// All of them by name.
-        pub fn all() -> Vec<(&'static str, Test)> {
+        pub(crate) fn all() -> Vec<(&'static str, Test)> {
             vec![$($((
                 concat!(stringify!($theme), "::", stringify!($name)),
                 (|bed| Box::pin(async move {

@@ -27,7 +27,7 @@ async fn running(space: &Space<'_>) {
     space.until_phase("web", "Succeeded").await;
 }
 
-pub async fn a_rollout_restart_stays(_: &Bed, space: &Space<'_>) {
+pub(super) async fn a_rollout_restart_stays(_: &Bed, space: &Space<'_>) {
     running(space).await;
     let (ok, said) = space.kubectl(&["rollout", "restart", "deployment/web"]).await;
     assert!(ok, "{said}");
@@ -40,7 +40,7 @@ pub async fn a_rollout_restart_stays(_: &Bed, space: &Space<'_>) {
     space.until_phase("web", "Succeeded").await;
 }
 
-pub async fn an_injected_sidecar_stays(_: &Bed, space: &Space<'_>) {
+pub(super) async fn an_injected_sidecar_stays(_: &Bed, space: &Space<'_>) {
     running(space).await;
     let sidecar = json!({"name": "proxy", "image": "envoy:1", "env": [{"name": "ENV", "value": "theirs"}]});
     let pod = json!({"containers": [sidecar], "volumes": [{"name": "certs", "emptyDir": {}}], "initContainers": [{"name": "init", "image": "busybox"}]});
@@ -55,7 +55,7 @@ pub async fn an_injected_sidecar_stays(_: &Bed, space: &Space<'_>) {
     space.until_phase("web", "Succeeded").await;
 }
 
-pub async fn labels_and_annotations_of_others_stay(_: &Bed, space: &Space<'_>) {
+pub(super) async fn labels_and_annotations_of_others_stay(_: &Bed, space: &Space<'_>) {
     running(space).await;
     for (kind, name) in [("deployment", "web"), ("service", "web"), ("configmap", "web-config")] {
         let (ok, said) = space.kubectl(&["label", kind, name, "team=blue"]).await;
@@ -71,7 +71,7 @@ pub async fn labels_and_annotations_of_others_stay(_: &Bed, space: &Space<'_>) {
     }
 }
 
-pub async fn a_foreign_variable_and_port_stay(_: &Bed, space: &Space<'_>) {
+pub(super) async fn a_foreign_variable_and_port_stay(_: &Bed, space: &Space<'_>) {
     running(space).await;
     let (ok, said) = space.kubectl(&["set", "env", "deployment/web", "FOREIGN=1"]).await;
     assert!(ok, "{said}");
@@ -87,7 +87,7 @@ pub async fn a_foreign_variable_and_port_stay(_: &Bed, space: &Space<'_>) {
     assert!(!service["spec"]["ports"].to_string().contains("\"port\":80,"), "{service:#}");
 }
 
-pub async fn an_autoscaler_of_the_task_works(_: &Bed, space: &Space<'_>) {
+pub(super) async fn an_autoscaler_of_the_task_works(_: &Bed, space: &Space<'_>) {
     running(space).await;
     // Without a metrics server the autoscaler still keeps its lower bound, through the scale subresource.
     space
@@ -105,7 +105,7 @@ pub async fn an_autoscaler_of_the_task_works(_: &Bed, space: &Space<'_>) {
     assert_eq!(task["status"]["availableReplicas"], 3);
 }
 
-pub async fn a_foreign_object_of_each_kind_is_never_touched(_: &Bed, space: &Space<'_>) {
+pub(super) async fn a_foreign_object_of_each_kind_is_never_touched(_: &Bed, space: &Space<'_>) {
     let owner = json!([{"apiVersion": "example.io/v1", "kind": "Other", "name": "boss", "uid": "1-2", "controller": true}]);
     let cases = [
         ("ConfigMap", "a-config", json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a-config"}, "data": {"x": "y"}})),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::Bed;
 use crate::support::{Space, kubectl, task};
 
-pub async fn bad_tasks_are_refused_with_the_name_of_the_field(_: &Bed, space: &Space<'_>) {
+pub(super) async fn bad_tasks_are_refused_with_the_name_of_the_field(_: &Bed, space: &Space<'_>) {
     let long_key = "K".repeat(65);
     let many: serde_json::Map<String, Value> = (0..1001).map(|i| (format!("V{i}"), json!("x"))).collect();
     let large: serde_json::Map<String, Value> = (0..200).map(|i| (format!("V{i}"), json!("x".repeat(4000)))).collect();

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::Bed;
 use crate::support::{SOON, Space, condition};
 
-pub async fn a_quota_on_deployments_fails_the_task_until_it_goes(_: &Bed, space: &Space<'_>) {
+pub(super) async fn a_quota_on_deployments_fails_the_task_until_it_goes(_: &Bed, space: &Space<'_>) {
     space.create(json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"count/deployments.apps": "0"}}})).await;
     space.until(SOON, "ResourceQuota", "q", "in force", |quota| !quota["status"]["hard"].is_null()).await;
     space.task("web", json!({})).await;
@@ -20,7 +20,7 @@ pub async fn a_quota_on_deployments_fails_the_task_until_it_goes(_: &Bed, space:
     space.until_phase("web", "Succeeded").await;
 }
 
-pub async fn a_quota_on_pods_fails_the_task_until_it_goes(_: &Bed, space: &Space<'_>) {
+pub(super) async fn a_quota_on_pods_fails_the_task_until_it_goes(_: &Bed, space: &Space<'_>) {
     space.create(json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}})).await;
     space.until(SOON, "ResourceQuota", "q", "in force", |quota| !quota["status"]["hard"].is_null()).await;
     space.task("web", json!({})).await;
@@ -35,7 +35,7 @@ pub async fn a_quota_on_pods_fails_the_task_until_it_goes(_: &Bed, space: &Space
     space.until_phase("web", "Succeeded").await;
 }
 
-pub async fn a_policy_that_refuses_the_deployment_is_named(_: &Bed, space: &Space<'_>) {
+pub(super) async fn a_policy_that_refuses_the_deployment_is_named(_: &Bed, space: &Space<'_>) {
     let name = space.namespace.as_str();
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
@@ -67,7 +67,7 @@ pub async fn a_policy_that_refuses_the_deployment_is_named(_: &Bed, space: &Spac
     space.until_phase("web", "Succeeded").await;
 }
 
-pub async fn pods_that_cannot_be_scheduled_are_named(_: &Bed, space: &Space<'_>) {
+pub(super) async fn pods_that_cannot_be_scheduled_are_named(_: &Bed, space: &Space<'_>) {
     // Every Pod of the namespace asks for more than any node has.
     space
         .create(json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "huge"},
@@ -85,7 +85,7 @@ pub async fn pods_that_cannot_be_scheduled_are_named(_: &Bed, space: &Space<'_>)
     assert!(message.contains("Pod web-") && message.contains("Insufficient cpu"), "{message}");
 }
 
-pub async fn a_terminating_child_is_waited_for(_: &Bed, space: &Space<'_>) {
+pub(super) async fn a_terminating_child_is_waited_for(_: &Bed, space: &Space<'_>) {
     space.task("web", json!({})).await;
     space.until_phase("web", "Succeeded").await;
     space.patch("ConfigMap", "web-config", json!({"metadata": {"finalizers": ["example.io/held"]}})).await;
