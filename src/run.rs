@@ -63,7 +63,13 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
         synced,
     })
     .start();
-    watches::start(&client, ids, &are_tasks_listed, &metrics, &ToDispatcher(dispatcher.clone()));
+    watches::start(
+        &client,
+        ids,
+        &are_tasks_listed,
+        &metrics,
+        &ToDispatcher { dispatcher: dispatcher.clone(), metrics: metrics.clone() },
+    );
     show_that_the_loop_turns(&health);
     announce_sync(is_synced);
 

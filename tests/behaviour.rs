@@ -1,6 +1,8 @@
 //! What a user sees, on a real control plane with a running operator. All tests
 //! share both, each in a namespace of its own.
 
+#![allow(clippy::unwrap_used, reason = "what fails here is a test that fails")]
+
 mod support;
 #[path = "behaviour/mod.rs"]
 mod tests;

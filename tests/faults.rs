@@ -1,5 +1,7 @@
 //! What the operator survives. Each test has a control plane of its own, since it breaks it.
 
+#![allow(clippy::unwrap_used, reason = "what fails here is a test that fails")]
+
 mod support;
 
 use std::time::Duration;

@@ -108,7 +108,7 @@ where
     }
 }
 
-/// The verb as client-go's metrics have it: the method, and WATCH or LIST where it is one.
+/// The verb as client-go's metrics have it: the method, and WATCH where it is one.
 fn verb(request: &Request<Body>) -> &'static str {
     match *request.method() {
         http::Method::GET if request.uri().query().is_some_and(|query| query.contains("watch=true")) => {

@@ -5,7 +5,10 @@
 //! order is that of the names, and the same for the same set of entries.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+
+use petgraph::algo::kosaraju_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
 
 /// The entries of `env`, each after those its value refers to. Where entries
 /// refer to each other in a circle no order is right, and that of the names is kept.
@@ -13,35 +16,57 @@ pub fn ordered(env: &BTreeMap<String, String>) -> Vec<(&str, &str)> {
     if !env.values().any(|value| value.contains("$(")) {
         return env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     }
-    let mut waits_for: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (name, value) in env {
-        let needed: BTreeSet<&str> =
-            references(value).filter(|needed| *needed != name && env.contains_key(*needed)).collect();
-        waits_for.insert(name, needed.len());
-        for needed in needed {
-            users.entry(needed).or_default().push(name);
-        }
+    let names: Vec<&str> = env.keys().map(String::as_str).collect();
+    let places: HashMap<&str, usize> = names.iter().copied().zip(0..).collect();
+    let needs: Vec<(usize, usize)> = env
+        .values()
+        .enumerate()
+        .flat_map(|(place, value)| {
+            references(value)
+                .filter_map(|needed| places.get(needed).copied())
+                .map(move |needed| (place, needed))
+        })
+        .collect();
+    let order = needed_first(names.len(), &needs);
+    order.into_iter().map(|place| (names[place], env[names[place]].as_str())).collect()
+}
+
+/// The numbers below `count`, each after those it needs, as far as that can be;
+/// lower ones first. Those of a circle stand together.
+fn needed_first(count: usize, needs: &[(usize, usize)]) -> Vec<usize> {
+    let mut graph = DiGraph::<(), ()>::with_capacity(count, needs.len());
+    for _ in 0..count {
+        graph.add_node(());
     }
-    let mut ready: BinaryHeap<Reverse<&str>> =
-        waits_for.iter().filter(|(_, count)| **count == 0).map(|(name, _)| Reverse(*name)).collect();
-    let mut order = Vec::with_capacity(env.len());
-    while order.len() < env.len() {
-        // With nothing ready, those left wait for a circle: the first by name breaks it.
-        let Some(name) = ready.pop().map(|Reverse(name)| name).or_else(|| waits_for.keys().next().copied())
-        else {
-            break;
-        };
-        if waits_for.remove(name).is_none() {
-            continue;
-        }
-        order.push((name, env[name].as_str()));
-        for user in users.get(name).into_iter().flatten() {
-            if let Some(count) = waits_for.get_mut(user) {
-                *count -= 1;
-                if *count == 0 {
-                    ready.push(Reverse(user));
-                }
+    graph.extend_with_edges(
+        needs.iter().map(|&(user, needed)| (NodeIndex::new(user), NodeIndex::new(needed))),
+    );
+    let mut circles: Vec<Vec<usize>> = kosaraju_scc(&graph)
+        .into_iter()
+        .map(|circle| circle.into_iter().map(NodeIndex::index).collect())
+        .collect();
+    let mut circle_of = vec![0; count];
+    for (number, circle) in circles.iter_mut().enumerate() {
+        circle.sort_unstable();
+        circle.iter().for_each(|&member| circle_of[member] = number);
+    }
+    let between: BTreeSet<(usize, usize)> = needs
+        .iter()
+        .map(|&(user, needed)| (circle_of[needed], circle_of[user]))
+        .filter(|(needed, user)| needed != user)
+        .collect();
+    let mut waits_for = vec![0_usize; circles.len()];
+    between.iter().for_each(|&(_, user)| waits_for[user] += 1);
+    let is_ready = |number: &usize| waits_for[*number] == 0;
+    let mut ready: BinaryHeap<Reverse<(usize, usize)>> =
+        (0..circles.len()).filter(is_ready).map(|number| Reverse((circles[number][0], number))).collect();
+    let mut order = Vec::with_capacity(count);
+    while let Some(Reverse((_, number))) = ready.pop() {
+        order.extend(&circles[number]);
+        for &(_, user) in between.range((number, 0)..(number + 1, 0)) {
+            waits_for[user] -= 1;
+            if waits_for[user] == 0 {
+                ready.push(Reverse((circles[user][0], user)));
             }
         }
     }
@@ -98,8 +123,10 @@ mod tests {
 
     #[test]
     fn circles_keep_the_order_of_names() {
-        assert_eq!(names(&[("B", "$(A)"), ("A", "$(B)"), ("C", "$(C)")]), ["C", "A", "B"]);
+        assert_eq!(names(&[("B", "$(A)"), ("A", "$(B)"), ("C", "$(C)")]), ["A", "B", "C"]);
         assert_eq!(names(&[("A", "$(A)"), ("B", "$(missing) $(")]), ["A", "B"]);
+        // A needs the circle, and is not part of it.
+        assert_eq!(names(&[("A", "$(C)"), ("C", "$(E)"), ("E", "$(C)")]), ["C", "E", "A"]);
     }
 
     proptest! {

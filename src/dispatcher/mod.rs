@@ -156,7 +156,7 @@ impl Dispatcher {
 
     /// Sets the context's one timer to the earliest wake-up.
     fn set_alarm(&mut self, ctx: &mut Context<Self>) {
-        let Some(next) = self.timers.next() else { return };
+        let Some(next) = self.timers.earliest() else { return };
         match self.alarm {
             Some((at, _)) if at <= next => return,
             Some((_, handle)) => {
@@ -221,6 +221,7 @@ impl Handler<Deliver> for Dispatcher {
     type Result = ();
 
     fn handle(&mut self, Deliver(batch): Deliver, ctx: &mut Self::Context) {
+        self.metrics.message_taken();
         self.route(batch);
         self.set_alarm(ctx);
     }
@@ -228,11 +229,17 @@ impl Handler<Deliver> for Dispatcher {
 
 /// Hands batches to a dispatcher.
 #[derive(Clone)]
-pub struct ToDispatcher(pub actix::Addr<Dispatcher>);
+pub struct ToDispatcher {
+    /// The dispatcher.
+    pub dispatcher: actix::Addr<Dispatcher>,
+    /// Counts what waits in its mailbox.
+    pub metrics: Metrics,
+}
 
 impl Sink for ToDispatcher {
     async fn deliver(&self, batch: Batch) -> bool {
-        self.0.send(Deliver(batch)).await.is_ok()
+        self.metrics.message_sent();
+        self.dispatcher.send(Deliver(batch)).await.is_ok()
     }
 }
 
@@ -240,6 +247,7 @@ impl Handler<Upward> for Dispatcher {
     type Result = ();
 
     fn handle(&mut self, Upward { key, supervisor, what }: Upward, ctx: &mut Self::Context) {
+        self.metrics.message_taken();
         let current =
             self.table.get(&key.namespace, &key.name).is_some_and(|entry| entry.number == supervisor);
         match what {

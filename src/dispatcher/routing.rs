@@ -122,7 +122,9 @@ impl Dispatcher {
         if let Some(supervisor) = entry.supervisor {
             supervisor.do_send(Tell::End);
         }
-        self.slots.forget(key);
+        if self.slots.forget(key) {
+            self.metrics.pass_abandoned();
+        }
         self.timers.forget(key);
         self.metrics.task_deleted(key);
         self.metrics.supervisors(self.table.len());
@@ -134,7 +136,7 @@ impl Dispatcher {
     fn child(&mut self, child: ObservedChild, source: Source) {
         let entry = child.task().and_then(|(namespace, name)| self.table.get(namespace, name));
         if let Some(supervisor) = entry.and_then(|entry| entry.supervisor.as_ref()) {
-            supervisor.do_send(Tell::Child(child, source));
+            supervisor.do_send(Tell::Child(Box::new(child), source));
         }
     }
 
@@ -151,7 +153,9 @@ impl Dispatcher {
         if !current {
             return;
         }
-        self.slots.forget(key);
+        if self.slots.forget(key) {
+            self.metrics.pass_abandoned();
+        }
         if panicked && !self.stopping {
             self.metrics.supervisor_restarted();
             let now = self.now();

@@ -88,10 +88,10 @@ impl Slots {
         self.running.remove(key)
     }
 
-    /// Forgets `key`, waiting or running.
-    pub fn forget(&mut self, key: &TaskKey) {
+    /// Forgets `key`, waiting or running; true if it was running.
+    pub fn forget(&mut self, key: &TaskKey) -> bool {
         self.waiting.remove(key);
-        self.running.remove(key);
+        self.running.remove(key).is_some()
     }
 
     /// How many wait.
@@ -180,8 +180,8 @@ mod tests {
         slots.ask(key("a"), Priority::Change, T);
         slots.ask(key("b"), Priority::Change, T);
         assert_eq!(next(&mut slots).as_deref(), Some("a"));
-        slots.forget(&key("a"));
-        slots.forget(&key("b"));
+        assert!(slots.forget(&key("a")));
+        assert!(!slots.forget(&key("b")));
         assert_eq!(next(&mut slots), None);
         slots.ask(key("c"), Priority::Change, T);
         assert_eq!(next(&mut slots).as_deref(), Some("c"));

@@ -32,7 +32,7 @@ impl Timers {
     }
 
     /// The earliest wake-up.
-    pub fn next(&mut self) -> Option<Instant> {
+    pub fn earliest(&mut self) -> Option<Instant> {
         while let Some(Reverse((at, key))) = self.heap.peek() {
             if self.due.get(key) == Some(at) {
                 return Some(*at);
@@ -44,7 +44,7 @@ impl Timers {
 
     /// Takes one wake-up that is due.
     pub fn pop(&mut self, now: Instant) -> Option<TaskKey> {
-        if self.next()? > now {
+        if self.earliest()? > now {
             return None;
         }
         let Reverse((_, key)) = self.heap.pop()?;
@@ -71,10 +71,10 @@ mod tests {
         timers.set(key("late"), Instant(30));
         timers.set(key("soon"), Instant(10));
         timers.set(key("later"), Instant(40));
-        assert_eq!(timers.next(), Some(Instant(10)));
+        assert_eq!(timers.earliest(), Some(Instant(10)));
         assert_eq!(due(&mut timers, 9), Vec::<String>::new());
         assert_eq!(due(&mut timers, 30), ["soon", "late"]);
-        assert_eq!(timers.next(), Some(Instant(40)));
+        assert_eq!(timers.earliest(), Some(Instant(40)));
     }
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
         timers.set(key("b"), Instant(20));
         timers.set(key("b"), Instant(5));
         assert_eq!(due(&mut timers, 25), ["b", "a"]);
-        assert_eq!(timers.next(), None);
+        assert_eq!(timers.earliest(), None);
     }
 
     #[test]
@@ -97,6 +97,6 @@ mod tests {
         }
         assert!(timers.heap.len() < 100, "{} entries", timers.heap.len());
         timers.forget(&key("a"));
-        assert_eq!(timers.next(), None);
+        assert_eq!(timers.earliest(), None);
     }
 }

@@ -72,7 +72,7 @@ pub enum Tell {
     /// A watch told of the Task.
     Task(Box<TaskView>, Source),
     /// A watch told of a child.
-    Child(ObservedChild, Source),
+    Child(Box<ObservedChild>, Source),
     /// A watch told that a child is gone.
     ChildGone(ChildKind, Uid, ResourceVersion),
     /// A list of children that began at this moment is complete.
@@ -112,6 +112,7 @@ impl Supervisor {
     }
 
     fn tell_dispatcher(&self, what: Upcall) {
+        self.links.metrics.message_sent();
         self.links.dispatcher.do_send(Upward { key: self.state.key.clone(), supervisor: self.number, what });
     }
 
@@ -158,7 +159,7 @@ impl Supervisor {
     fn answer(&self, response: Response) -> Answer {
         match response {
             Response::Task(Some(task)) if task.metadata.uid == self.state.task.uid => {
-                Answer::Task(task.into_view())
+                Answer::Task(Box::new(task.into_view()))
             }
             Response::Task(_) => Answer::TaskAbsent,
             Response::Child(kind, Some(child)) => {
@@ -250,7 +251,7 @@ impl Handler<Tell> for Supervisor {
 
     fn handle(&mut self, tell: Tell, ctx: &mut Self::Context) {
         let event = match tell {
-            Tell::Task(view, source) => Event::TaskSeen(*view, source),
+            Tell::Task(view, source) => Event::TaskSeen(view, source),
             Tell::Child(child, source) => {
                 Event::ChildSeen(child.kind(), compare::view(&child, &self.state, None), source)
             }

@@ -65,7 +65,7 @@ impl State {
         let mut out = Vec::new();
         let at = now.monotonic;
         let news = match event {
-            Event::TaskSeen(view, source) => self.see_task(view, source, at).then(|| priority_of(source)),
+            Event::TaskSeen(view, source) => self.see_task(*view, source, at).then(|| priority_of(source)),
             Event::ChildSeen(kind, view, source) => {
                 self.see_child(kind, view, source, at).then(|| priority_of(source))
             }
@@ -229,7 +229,7 @@ impl State {
         let at = now.monotonic;
         match answer {
             Answer::Task(view) => {
-                self.take_task(view, at);
+                self.take_task(*view, at);
                 match asked {
                     Asked::Farewell => out.push(Command::Record(deleted())),
                     Asked::Status(before) => self.status_written(before, at, out),

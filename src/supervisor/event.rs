@@ -15,7 +15,7 @@ use super::time::Instant;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A watch told of the Task.
-    TaskSeen(TaskView, Source),
+    TaskSeen(Box<TaskView>, Source),
     /// A watch told of a child.
     ChildSeen(ChildKind, ChildView, Source),
     /// A watch told that a child is gone.
@@ -91,7 +91,7 @@ pub struct ChildView {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// The Task, as it is now.
-    Task(TaskView),
+    Task(Box<TaskView>),
     /// There is no Task of this uid.
     TaskAbsent,
     /// The child, as it is now.

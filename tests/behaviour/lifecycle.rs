@@ -190,18 +190,21 @@ pub(super) async fn probes_and_metrics_tell_of_it(bed: &Bed, space: &Space<'_>) 
     assert_eq!((code, page.as_str()), (200, "ok"));
     assert_eq!(bed.operator.get("probes", "/healthz/event-loop").await.0, 200);
     assert_eq!(bed.operator.get("probes", "/nowhere").await.0, 404);
-    let (code, page) = bed.operator.get("metrics", "/metrics").await;
-    assert_eq!(code, 200);
-    let line = format!("task_reconcile_total{{name=\"measured\",namespace=\"{}\",phase=\"Succeeded\"}}", space.namespace);
-    assert!(page.contains(&line), "no {line} in {page}");
+    let line = format!("task_reconcile_total{{namespace=\"{}\",name=\"measured\",phase=\"Succeeded\"}}", space.namespace);
+    let page = until_metric(bed, &line).await;
     for name in ["rest_client_requests_total{code=\"201\"", "controller_runtime_reconcile_total{", "task_operator_watch_synced{kind=\"Task\"} 1"] {
         assert!(page.contains(name), "no {name} in {page}");
     }
     space.delete("Task", "measured").await;
     let deleted = line.replace("Succeeded", "deleted");
-    test_cluster::eventually(Duration::from_secs(10), "the deletion is counted", async || {
+    until_metric(bed, &deleted).await;
+}
+
+/// A pass is counted right after its last write can be seen.
+async fn until_metric(bed: &Bed, series: &str) -> String {
+    test_cluster::eventually(Duration::from_secs(10), &format!("the series {series}"), async || {
         let (_, page) = bed.operator.get("metrics", "/metrics").await;
-        if page.contains(&deleted) { Ok(()) } else { Err(page) }
+        if page.contains(series) { Ok(page) } else { Err(page) }
     })
-    .await;
+    .await
 }

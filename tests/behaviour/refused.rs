@@ -8,7 +8,7 @@ use crate::support::{Space, kubectl, task};
 pub(super) async fn bad_tasks_are_refused_with_the_name_of_the_field(_: &Bed, space: &Space<'_>) {
     let long_key = "K".repeat(65);
     let many: serde_json::Map<String, Value> = (0..1001).map(|i| (format!("V{i}"), json!("x"))).collect();
-    let large: serde_json::Map<String, Value> = (0..200).map(|i| (format!("V{i}"), json!("x".repeat(4000)))).collect();
+    let large: serde_json::Map<String, Value> = (0..280).map(|i| (format!("V{i}"), json!("x".repeat(4000)))).collect();
     let cases = [
         ("web", json!({"replicas": -1}), "spec.replicas"),
         ("web", json!({"replicas": 101}), "spec.replicas"),

@@ -1,7 +1,12 @@
 //! What the tests on a real control plane share: an operator, a namespace, and
 //! steps that read like kubectl.
 
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "each test binary uses its own part of it, and a helper that fails is a test that fails"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
