@@ -9,8 +9,8 @@ use std::time::Duration;
 use kube::api::DeleteParams;
 use serde_json::json;
 use support::{Operator, SOON, Space, condition, crds};
-use test_cluster::audit::{Mark, summary};
-use test_cluster::{Cluster, eventually};
+use test_cluster::audit::summary;
+use test_cluster::{Cluster, Program, eventually};
 
 /// For many Tasks at once, or after an outage.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -75,7 +75,7 @@ async fn a_hundred_tasks_succeed_then_it_is_quiet_and_a_restart_writes_nothing()
     let cluster = whole().await;
     let mut operator = operator(&cluster).await;
     let space = space(&cluster, "many").await;
-    let from_the_start = Mark::now(&cluster.audit_log()).unwrap();
+    let from_the_start = cluster.audit_mark().unwrap();
     create(&space, "web", 100, 20).await;
     all_succeed(&space, 100).await;
     // Events are written behind the passes: quiet begins when the last one is.
@@ -94,7 +94,7 @@ async fn a_hundred_tasks_succeed_then_it_is_quiet_and_a_restart_writes_nothing()
     println!("{per_task} requests per Task from create to Ready: {:?}", summary(&requests));
     assert!(per_task <= 8.0, "{per_task} requests per Task: {:?}", summary(&requests));
 
-    let quiet = Mark::now(&cluster.audit_log()).unwrap();
+    let quiet = cluster.audit_mark().unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     let requests = quiet.requests_of("operator").unwrap();
     assert!(
@@ -106,7 +106,7 @@ async fn a_hundred_tasks_succeed_then_it_is_quiet_and_a_restart_writes_nothing()
     let before = versions(&space).await;
     operator.signal("TERM");
     assert!(operator.ended(SOON).await.success());
-    let restart = Mark::now(&cluster.audit_log()).unwrap();
+    let restart = cluster.audit_mark().unwrap();
     let again = self::operator(&cluster).await;
     eventually(SOON, "100 supervisors", async || {
         let (_, page) = again.get("metrics", "/metrics").await;
@@ -135,11 +135,11 @@ async fn the_api_server_may_be_gone_for_twenty_seconds_under_load() {
         create(&space, "before", 20, 4).await;
     }
     // Passes, events and rollouts of the twenty are under way now.
-    cluster.kill_api_server();
+    cluster.kill(Program::ApiServer).unwrap();
     tokio::time::sleep(Duration::from_secs(20)).await;
     let lines = operator.log().lines().filter(|line| line.contains(" WARN ")).count();
     assert!(lines < 400, "{lines} warnings in an outage of 20 s");
-    cluster.start_api_server().await.unwrap();
+    cluster.start(Program::ApiServer).await.unwrap();
     let space = Space {
         cluster: &cluster,
         client: cluster.client("admin").await.unwrap(),

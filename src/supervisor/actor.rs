@@ -149,7 +149,15 @@ impl Supervisor {
             Ok(response) => Event::Answered(self.answer(response)),
             Err(failure) => {
                 let _in_pass = self.span.enter();
-                tracing::warn!(class = ?failure.class, reason = %failure.reason, "{}", failure.message);
+                match failure.class {
+                    // The order of the day: an old view, a namespace that goes, a lost leadership.
+                    FailureClass::Stale | FailureClass::Ending | FailureClass::Fenced => {
+                        tracing::debug!(reason = %failure.reason, "{}", failure.message);
+                    }
+                    FailureClass::Transient | FailureClass::Terminal => {
+                        tracing::warn!(reason = %failure.reason, "{}", failure.message);
+                    }
+                }
                 Event::Failed(failure)
             }
         };

@@ -58,6 +58,10 @@ tests! {
         pods_that_cannot_be_scheduled_are_named,
         a_terminating_child_is_waited_for,
     }
+    kstatus {
+        it_says_in_progress_then_current_from_the_first_read_on,
+        it_says_failed_then_terminating,
+    }
     refused {
         bad_tasks_are_refused_with_the_name_of_the_field,
     }

@@ -46,7 +46,7 @@ pub(super) async fn bad_tasks_are_refused_with_the_name_of_the_field(_: &Bed, sp
         assert!(!ok, "accepted: {name} {spec}");
         assert!(said.contains("is invalid") && said.contains(field), "{name} {field}: {said}");
     }
-    for image in ["nginx", "registry.example:5000/team/app:v1", "app@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "[::1]:5000/a/b__c:1.2_3"] {
+    for image in ["nginx", "registry.example:5000/team/app:v1", "app@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"] {
         let (ok, said) = space.apply(&task("good", json!({"image": image, "replicas": 0})).to_string()).await;
         assert!(ok, "{image}: {said}");
     }
