@@ -1,69 +1,133 @@
 //! `cluster`: starts a control plane and keeps it until Ctrl-C.
+//!
+//! Standard output gets the lines for a shell to take over (`export …`),
+//! standard error what happens. It leaves no process and no file behind.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use anyhow::Context;
-use clap::Parser;
-use test_cluster::Cluster;
+use anyhow::{Context, ensure};
+use clap::{Args, Parser, Subcommand};
+use test_cluster::{Builder, Cluster, existing};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Starts a Kubernetes control plane on this machine and keeps it until Ctrl-C.
+/// A Kubernetes control plane on this machine.
 #[derive(Parser)]
-struct Arguments {
+#[command(name = "cluster")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start one and keep it until Ctrl-C.
+    Up(Up),
+}
+
+#[derive(Args)]
+struct Up {
     /// Only etcd and the API server.
     #[arg(long)]
     api_only: bool,
-    /// How many fake nodes.
-    #[arg(long, default_value_t = 3)]
+    /// How many fake nodes it has.
+    #[arg(long, default_value_t = 3, value_name = "N")]
     nodes: usize,
-    /// Install the definitions in this file or directory before the controllers start.
+    /// Keep an audit log and print where.
     #[arg(long)]
-    crds: Option<PathBuf>,
-    /// Also write the kubeconfig here; it is removed at the end.
-    #[arg(long)]
+    audit: bool,
+    /// Also write the kubeconfig here, where no file is yet; it is removed at the end.
+    #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+}
+
+impl Up {
+    fn builder(&self) -> Builder {
+        let builder = Cluster::builder().nodes(self.nodes);
+        let builder = if self.api_only { builder.api_only() } else { builder.whole() };
+        if self.audit { builder } else { builder.without_audit() }
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let builder = Cluster::builder().nodes(arguments.nodes);
-    let builder = match &arguments.crds {
-        Some(path) => {
-            builder.crds(&path.canonicalize().with_context(|| format!("--crds {}", path.display()))?)
-        }
-        None => builder,
-    };
-    let builder = if arguments.api_only { builder } else { builder.whole() };
-    let began = std::time::Instant::now();
+    let Cli { command: Command::Up(up) } = Cli::parse();
+    ensure!(
+        !existing::is_requested(),
+        "USE_EXISTING_CLUSTER asks for a cluster that runs: there is none to start"
+    );
+    let mut end = std::pin::pin!(told_to_end()?);
+    let began = Instant::now();
+    eprintln!("starting the control plane");
     let cluster = tokio::select! {
-        cluster = builder.start() => cluster?,
-        _ = interrupt.recv() => return Ok(()),
-        _ = terminate.recv() => return Ok(()),
+        cluster = up.builder().start() => cluster?,
+        () = &mut end => return Ok(()),
     };
-    eprintln!("the control plane is ready at {} after {:.1} s", cluster.url(), began.elapsed().as_secs_f32());
     let kubeconfig = cluster.kubeconfig("admin")?;
-    if let Some(copy) = &arguments.kubeconfig {
-        std::fs::copy(&kubeconfig, copy).with_context(|| format!("--kubeconfig {}", copy.display()))?;
+    let copy = up.kubeconfig.map(|path| Copy::new(&kubeconfig, path)).transpose()?;
+    eprintln!(
+        "ready at {} after {:.1} s; its logs are in {}",
+        cluster.url(),
+        began.elapsed().as_secs_f32(),
+        cluster.directory().display()
+    );
+    if up.audit {
+        eprintln!("the audit log is {}", cluster.audit_log()?.display());
     }
-    say(&format!("export KUBECONFIG={}", kubeconfig.display()))?;
-    say(&format!("export PATH={}:$PATH", cluster.assets().directory().display()))?;
+    let mut out = std::io::stdout();
+    writeln!(out, "export KUBECONFIG={}", quoted(&kubeconfig))?;
+    writeln!(out, "export PATH={}:\"$PATH\"", quoted(cluster.programs()?))?;
+    out.flush()?;
     eprintln!("Ctrl-C stops it");
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    if let Some(copy) = &arguments.kubeconfig {
-        std::fs::remove_file(copy).with_context(|| format!("--kubeconfig {}", copy.display()))?;
-    }
-    drop(cluster);
+    end.await;
+    drop(copy);
+    cluster.stop()?;
     eprintln!("the control plane is gone");
     Ok(())
 }
 
-fn say(line: &str) -> anyhow::Result<()> {
-    use std::io::Write;
-    Ok(writeln!(std::io::stdout(), "{line}")?)
+/// Resolves when the terminal or a supervisor asks for the end.
+fn told_to_end() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
+        .into_iter()
+        .map(signal)
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(std::future::poll_fn(move |context| {
+        let told = signals.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+        if told { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    }))
+}
+
+/// The path as a word of a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    if text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c)) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// A copy of the kubeconfig that goes with the control plane.
+struct Copy(PathBuf);
+
+impl Copy {
+    /// Never over a file that is there: somebody's own kubeconfig would be lost.
+    fn new(kubeconfig: &Path, path: PathBuf) -> anyhow::Result<Self> {
+        let text = std::fs::read(kubeconfig)?;
+        let file = File::options().write(true).create_new(true).mode(0o600).open(&path);
+        file.and_then(|mut file| file.write_all(&text))
+            .with_context(|| format!("--kubeconfig {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.0) {
+            eprintln!("--kubeconfig {}: {error}", self.0.display());
+        }
+    }
 }
