@@ -1,5 +1,7 @@
 //! What a control plane is to be like.
 
+use std::path::{Path, PathBuf};
+
 use crate::assets::Assets;
 use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;
@@ -17,6 +19,8 @@ pub struct Builder {
     pub(crate) nodes: usize,
     pub(crate) users: Vec<User>,
     pub(crate) api_server_flags: Vec<String>,
+    pub(crate) crds: Vec<PathBuf>,
+    pub(crate) slow_pods: bool,
 }
 
 impl Default for Builder {
@@ -27,6 +31,8 @@ impl Default for Builder {
             nodes: 3,
             users: vec![User::admin("admin"), User::admin("operator")],
             api_server_flags: Vec::new(),
+            crds: Vec::new(),
+            slow_pods: false,
         }
     }
 }
@@ -50,6 +56,21 @@ impl Builder {
     #[must_use]
     pub fn nodes(mut self, nodes: usize) -> Self {
         self.nodes = nodes;
+        self
+    }
+
+    /// With Pods that need 1 to 4 seconds to be ready, so that a rollout can be seen.
+    #[must_use]
+    pub fn slow_pods(mut self) -> Self {
+        self.slow_pods = true;
+        self
+    }
+
+    /// With the CustomResourceDefinitions in this file or directory, before the
+    /// controllers start: the garbage collector looks for new kinds every 30 s only.
+    #[must_use]
+    pub fn crds(mut self, path: &Path) -> Self {
+        self.crds.push(path.to_owned());
         self
     }
 

@@ -1,7 +1,6 @@
 //! A cluster as tests see it: one that was started for them, or an existing one.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use anyhow::ensure;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -107,18 +106,11 @@ impl Cluster {
     /// # Errors
     /// If there is no such user.
     pub fn kubectl_as(&self, user: &str) -> anyhow::Result<tokio::process::Command> {
-        let program = match &self.0 {
-            Kind::Local(control_plane) => control_plane.assets.program("kubectl"),
-            Kind::Existing(existing) => existing.kubectl.clone(),
+        let kubectl = match &self.0 {
+            Kind::Local(control_plane) => control_plane.kubectl(user)?,
+            Kind::Existing(existing) => existing.kubectl(user)?,
         };
-        let mut command = tokio::process::Command::new(program);
-        command
-            .env("KUBECONFIG", self.kubeconfig(user)?)
-            // kubectl keeps what it discovered; another cluster may have had the same port.
-            .env("KUBECACHEDIR", self.directory().join("kubectl-cache"))
-            .stdin(Stdio::null())
-            .kill_on_drop(true);
-        Ok(command)
+        Ok(kubectl.command())
     }
 
     /// The directory of the control plane's programs and kubectl.

@@ -16,6 +16,7 @@ use crate::audit;
 use crate::builder::Builder;
 use crate::cluster::client_of;
 use crate::credentials::{User, write_key, write_kubeconfig, write_tokens};
+use crate::kubectl::Kubectl;
 use crate::ports;
 use crate::process::Process;
 use crate::programs::{Ports, Program, Setup, file, flags};
@@ -25,6 +26,8 @@ use crate::scratch::Scratch;
 const PATIENCE: Duration = Duration::from_secs(90);
 /// For one question about it.
 const QUESTION: Duration = Duration::from_secs(2);
+/// A Pod that takes its time.
+const SLOW_PODS: &str = include_str!("slow-pods.yaml");
 /// Between two questions.
 const PAUSE: Duration = Duration::from_millis(25);
 
@@ -51,6 +54,7 @@ impl ControlPlane {
         write_tokens(&users, &scratch.path().join(file::TOKENS))?;
         write_key(&scratch.path().join(file::KEY))?;
         fs::write(scratch.path().join(file::AUDIT_POLICY), audit::POLICY)?;
+        fs::write(scratch.path().join(file::SLOW_PODS), SLOW_PODS)?;
         let mut control_plane = Self {
             processes: BTreeMap::new(),
             assets,
@@ -59,6 +63,7 @@ impl ControlPlane {
                 ports: Ports { etcd, etcd_peer, api_server },
                 audit: builder.audit,
                 api_server_flags: builder.api_server_flags,
+                slow_pods: builder.slow_pods,
             },
             url: format!("https://127.0.0.1:{api_server}"),
             scratch,
@@ -67,6 +72,7 @@ impl ControlPlane {
             control_plane.spawn(program)?;
         }
         control_plane.wait_for_api().await?;
+        control_plane.kubectl("admin")?.install_crds(&builder.crds).await?;
         if builder.whole {
             for program in Program::CONTROLLERS {
                 control_plane.spawn(program)?;
@@ -100,6 +106,15 @@ impl ControlPlane {
     pub(crate) fn kubeconfig_of_token(&self, name: &str, token: &str) -> anyhow::Result<PathBuf> {
         let ca = self.directory().join(file::CERTIFICATE);
         write_kubeconfig(&self.kubeconfig_path(name), &self.url, &ca, token)
+    }
+
+    /// kubectl as this user.
+    pub(crate) fn kubectl(&self, user: &str) -> anyhow::Result<Kubectl> {
+        Ok(Kubectl {
+            program: self.assets.program("kubectl"),
+            kubeconfig: self.kubeconfig(user)?,
+            directory: self.directory().to_owned(),
+        })
     }
 
     /// The process of a program, running or killed.

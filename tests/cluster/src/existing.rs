@@ -9,6 +9,7 @@ use kube::config::Kubeconfig;
 use crate::assets::Assets;
 use crate::builder::Builder;
 use crate::credentials::{User, replace};
+use crate::kubectl::Kubectl;
 use crate::scratch::Scratch;
 
 /// The request, as envtest reads it.
@@ -24,7 +25,7 @@ pub fn is_requested() -> bool {
 pub(crate) struct Existing {
     users: Vec<User>,
     url: String,
-    pub(crate) kubectl: PathBuf,
+    program: PathBuf,
     scratch: Scratch,
 }
 
@@ -36,20 +37,21 @@ impl Existing {
             "{REQUEST}: an existing API server does not take the flags {:?}",
             builder.api_server_flags
         );
-        let kubectl = kubectl().await?;
+        let program = kubectl().await?;
         // One file with everything in it, whatever KUBECONFIG lists and refers to.
-        let flat = Command::new(&kubectl)
+        let flat = Command::new(&program)
             .args(["config", "view", "--raw", "--flatten", "--minify", "--output=json"])
             .output()
-            .with_context(|| format!("{} cannot be run", kubectl.display()))?;
+            .with_context(|| format!("{} cannot be run", program.display()))?;
         let said = String::from_utf8_lossy(&flat.stderr);
         ensure!(flat.status.success(), "{REQUEST}: KUBECONFIG names no cluster to use: {}", said.trim());
         let config: Kubeconfig = serde_json::from_slice(&flat.stdout).context("KUBECONFIG")?;
         let cluster = config.clusters.first().and_then(|named| named.cluster.as_ref());
         let url = cluster.and_then(|cluster| cluster.server.clone()).context("KUBECONFIG has no server")?;
         let scratch = Scratch::new()?;
-        let existing = Self { users: builder.users.clone(), url, kubectl, scratch };
+        let existing = Self { users: builder.users.clone(), url, program, scratch };
         replace(&existing.file(), std::str::from_utf8(&flat.stdout)?)?;
+        existing.kubectl("admin")?.install_crds(&builder.crds).await?;
         Ok(existing)
     }
 
@@ -68,6 +70,14 @@ impl Existing {
             Some(_) => bail!("{REQUEST}: an existing cluster does not know the user {user}"),
             None => bail!("no user {user}"),
         }
+    }
+
+    pub(crate) fn kubectl(&self, user: &str) -> anyhow::Result<Kubectl> {
+        Ok(Kubectl {
+            program: self.program.clone(),
+            kubeconfig: self.kubeconfig(user)?,
+            directory: self.directory().to_owned(),
+        })
     }
 
     fn file(&self) -> PathBuf {

@@ -13,7 +13,7 @@
 //! - [`credentials`]: users, keys and kubeconfigs; [`programs`]: what runs, with which flags
 //! - [`assets`]: where the programs come from; [`existing`]: the cluster of KUBECONFIG instead
 //! - private: `control_plane` starts, watches and ends the programs; `owned`,
-//!   `scratch` and `ports` see to processes, files and ports
+//!   `scratch`, `ports` and `kubectl` see to processes, files, ports and kubectl
 
 pub mod assets;
 pub mod audit;
@@ -22,6 +22,7 @@ pub mod cluster;
 mod control_plane;
 pub mod credentials;
 pub mod existing;
+mod kubectl;
 mod owned;
 mod ports;
 pub mod process;

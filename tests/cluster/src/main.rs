@@ -16,15 +16,17 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// A Kubernetes control plane on this machine.
 #[derive(Parser)]
-#[command(name = "cluster")]
+#[command(name = "cluster", args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    up: Up,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start one and keep it until Ctrl-C.
+    /// Start one and keep it until Ctrl-C; that is also what happens if nothing is said.
     Up(Up),
 }
 
@@ -36,6 +38,12 @@ struct Up {
     /// How many fake nodes it has.
     #[arg(long, default_value_t = 3, value_name = "N")]
     nodes: usize,
+    /// Install the CustomResourceDefinitions in this file or directory; may be repeated.
+    #[arg(long, value_name = "PATH")]
+    crds: Vec<PathBuf>,
+    /// Pods need 1 to 4 seconds to be ready.
+    #[arg(long)]
+    slow_pods: bool,
     /// Keep an audit log and print where.
     #[arg(long)]
     audit: bool,
@@ -48,13 +56,16 @@ impl Up {
     fn builder(&self) -> Builder {
         let builder = Cluster::builder().nodes(self.nodes);
         let builder = if self.api_only { builder.api_only() } else { builder.whole() };
+        let builder = self.crds.iter().fold(builder, |builder, path| builder.crds(path));
+        let builder = if self.slow_pods { builder.slow_pods() } else { builder };
         if self.audit { builder } else { builder.without_audit() }
     }
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let Cli { command: Command::Up(up) } = Cli::parse();
+    let cli = Cli::parse();
+    let up = cli.command.map_or(cli.up, |Command::Up(up)| up);
     ensure!(
         !existing::is_requested(),
         "USE_EXISTING_CLUSTER asks for a cluster that runs: there is none to start"

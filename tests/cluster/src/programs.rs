@@ -59,6 +59,7 @@ pub(crate) struct Setup {
     pub(crate) ports: Ports,
     pub(crate) audit: bool,
     pub(crate) api_server_flags: Vec<String>,
+    pub(crate) slow_pods: bool,
 }
 
 /// The files that the flags name, in the directory in which all programs run.
@@ -69,6 +70,8 @@ pub(crate) mod file {
     pub(crate) const KEY: &str = "service-accounts.key";
     /// What is logged.
     pub(crate) const AUDIT_POLICY: &str = "audit-policy.yaml";
+    /// What makes kwok's Pods slow.
+    pub(crate) const SLOW_PODS: &str = "slow-pods.yaml";
     /// The audit log.
     pub(crate) const AUDIT_LOG: &str = "audit.log";
     /// The API server's certificate, which it makes by itself for 127.0.0.1.
@@ -81,6 +84,8 @@ pub(crate) fn flags(program: Program, setup: &Setup, kubeconfig: &Path) -> Vec<S
     let client = [kubeconfig.as_str(), "--kube-api-qps=5000", "--kube-api-burst=10000"];
     // No second one that could lead, and no port of their own that could be taken.
     let alone = ["--leader-elect=false", "--secure-port=0"];
+    let stages = format!("--config={}", file::SLOW_PODS);
+    let slow_pods = [stages.as_str()];
     match program {
         Program::Etcd => etcd(setup.ports),
         Program::ApiServer => api_server(setup),
@@ -92,9 +97,11 @@ pub(crate) fn flags(program: Program, setup: &Setup, kubeconfig: &Path) -> Vec<S
             &[&format!("--service-account-private-key-file={}", file::KEY)],
         ]),
         Program::Scheduler => owned(&[&client, &alone]),
-        Program::Kwok => {
-            owned(&[&client[..1], &["--manage-all-nodes", "--cidr=10.128.0.1/12", "--node-ip=127.0.0.1"]])
-        }
+        Program::Kwok => owned(&[
+            &client[..1],
+            &["--manage-all-nodes", "--cidr=10.128.0.1/12", "--node-ip=127.0.0.1"],
+            if setup.slow_pods { &slow_pods } else { &[] },
+        ]),
     }
 }
 

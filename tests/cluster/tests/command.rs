@@ -1,5 +1,7 @@
 //! The program `cluster`, as a developer and the demo use it.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
 mod support;
 
 use std::fs::{self, File};

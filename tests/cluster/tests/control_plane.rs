@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use support::{SOON, kubectl, kubectl_as, processes_of, until_nothing_is_left};
+use tempfile::TempDir;
 use test_cluster::audit::summary;
 use test_cluster::{Cluster, Program, User, eventually};
 
@@ -31,6 +32,27 @@ async fn two_run_side_by_side_and_leave_nothing_behind() {
     kubectl(&two, &["get", "--raw", "/readyz"]).await;
     drop(two);
     assert!(processes_of(&second).is_empty() && !second.exists());
+}
+
+#[tokio::test]
+async fn definitions_are_served_from_the_start_and_slow_pods_become_ready() {
+    let crd = TempDir::new().unwrap();
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "toys.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "toys", "kind": "Toy"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    });
+    std::fs::write(crd.path().join("toys.json"), definition.to_string()).unwrap();
+    let cluster = Cluster::builder().whole().slow_pods().crds(crd.path()).start().await.unwrap();
+    kubectl(&cluster, &["get", "toys.example.com"]).await;
+    kubectl(&cluster, &["create", "deployment", "web", "--image=nginx:alpine", "--replicas=2"]).await;
+    let began = Instant::now();
+    kubectl(&cluster, &["wait", "--for=condition=Available", "--timeout=30s", "deployment/web"]).await;
+    assert!(began.elapsed() > Duration::from_millis(500), "{:?}", began.elapsed());
+    kubectl(&cluster, &["delete", "deployment", "web"]).await;
+    kubectl(&cluster, &["wait", "--for=delete", "--timeout=30s", "pod", "-l=app=web"]).await;
 }
 
 #[tokio::test]
