@@ -23,6 +23,7 @@ pub mod cli;
 pub mod cluster;
 pub mod desired;
 pub mod dispatcher;
+mod election;
 pub mod run;
 pub mod supervisor;
 pub mod telemetry;

@@ -8,7 +8,7 @@ use task_operator::{api, run};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().into_command() {
-        Command::Run(args) => actix_web::rt::System::new().block_on(run::run(args)),
+        Command::Run(args) => actix_web::rt::System::new().block_on(run::run(*args)),
         Command::Crd => print_crd(),
     };
     match result {

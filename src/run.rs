@@ -1,11 +1,11 @@
 //! Starts and stops everything, in this order.
 //!
-//! Start: telemetry, the connection, the event recorder, the dispatcher, the
-//! watches, and the servers for probes and metrics.
+//! Start: telemetry, the connection, the servers for probes and metrics, the
+//! event recorder, the dispatcher, the watches, and the leader election.
 //!
 //! Stop, on SIGTERM or SIGINT: readiness drops, no new pass begins, the running
-//! ones end, the supervisors go, the events that wait are written, the servers
-//! end. All of it within `--shutdown-timeout`; the exit code is 0. A second
+//! ones end, the supervisors go, the events that wait are written, the lease is
+//! given back, the servers end. All of it within `--shutdown-timeout`; the exit code is 0. A second
 //! signal ends the process at once.
 
 use std::time::Duration;
@@ -18,9 +18,11 @@ use tokio::task::JoinHandle;
 
 use crate::cli::{RunArgs, ServeArgs};
 use crate::cluster::events::Recorder;
+use crate::cluster::lease::{Elector, Fence, Release};
 use crate::cluster::writer::Writer;
 use crate::cluster::{client, watches};
 use crate::dispatcher::{Dispatcher, Drain, Parts, Stop, ToDispatcher};
+use crate::election;
 use crate::supervisor::clock::Clock;
 use crate::telemetry::{Metrics, logging};
 use crate::web;
@@ -35,10 +37,14 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 /// If it cannot start: no cluster, a wrong configuration, an address in use.
 pub async fn run(args: RunArgs) -> anyhow::Result<()> {
     logging::init(&args.log.level, args.log.format)?;
+    args.election.check().map_err(anyhow::Error::msg)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     let metrics = Metrics::new(args.serve.metrics_per_task);
     let configuration = client::configuration(args.cluster.kubeconfig.as_deref()).await?;
+    let terms = election::terms(&args.election, &configuration);
     let client = client::connect(configuration, metrics.clone())?;
+    let clock = Clock::default();
+    let fence = if args.election.leader_elect { Fence::closed(clock) } else { Fence::open(clock) };
 
     let health = Health::default();
     let (synced, is_synced) = watch::channel(false);
@@ -49,16 +55,17 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
     });
     let servers = Servers::start(&args.serve, &health, &metrics)?;
 
-    let (recorder, recorders) = Recorder::start(&client, &metrics, &instance());
+    let (recorder, recorders) = Recorder::start(&client, &fence, &metrics, &election::instance());
     let (tasks_listed, are_tasks_listed) = watch::channel(false);
     let ids = watches::ids(&args.cluster.namespaces());
     let dispatcher = Dispatcher::new(Parts {
-        writer: Writer::new(client.clone()),
+        writer: Writer::new(client.clone(), fence.clone()),
         recorder,
         metrics: metrics.clone(),
-        clock: Clock::default(),
+        clock,
         slots: args.reconcile.max_concurrent_reconciles,
         watches: ids.clone(),
+        leading: !args.election.leader_elect,
         tasks_listed,
         synced,
     })
@@ -72,9 +79,14 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
     );
     show_that_the_loop_turns(&health);
     announce_sync(is_synced);
+    let release = args.election.leader_elect.then(|| {
+        let (leads, release) = Elector::start(&client, terms, fence, &metrics);
+        election::follow(leads, dispatcher.clone());
+        release
+    });
 
     wait_for_signal().await?;
-    let stop = stop(dispatcher, recorders, servers, health);
+    let stop = stop(dispatcher, recorders, release, servers, health);
     if tokio::time::timeout(args.reconcile.shutdown_timeout, stop).await.is_err() {
         tracing::warn!(
             timeout_s = args.reconcile.shutdown_timeout.as_secs(),
@@ -88,6 +100,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
 async fn stop(
     dispatcher: Addr<Dispatcher>,
     recorders: Vec<JoinHandle<()>>,
+    release: Option<Release>,
     servers: Servers,
     health: Health,
 ) {
@@ -99,6 +112,9 @@ async fn stop(
         if let Err(error) = recorder.await {
             tracing::error!(%error, "an event recorder ended before its time");
         }
+    }
+    if let Some(release) = release {
+        release.release().await;
     }
     servers.stop().await;
 }
@@ -141,15 +157,6 @@ fn show_that_the_loop_turns(health: &Health) {
             heartbeat.beat();
         }
     });
-}
-
-/// Who reports events: the Pod, else the host.
-fn instance() -> String {
-    let variables = ["POD_NAME", "HOSTNAME"];
-    variables
-        .iter()
-        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
-        .unwrap_or_else(|| format!("task-operator-{}", std::process::id()))
 }
 
 /// The servers that run.

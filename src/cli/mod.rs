@@ -32,7 +32,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the operator. This is what is done if no command is given.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Print the CustomResourceDefinition as YAML, for `kubectl apply -f -`.
     Crd,
 }
@@ -40,7 +40,7 @@ pub enum Command {
 impl Cli {
     /// The subcommand, `run` if none was given.
     pub fn into_command(self) -> Command {
-        self.command.unwrap_or(Command::Run(self.run))
+        self.command.unwrap_or(Command::Run(Box::new(self.run)))
     }
 }
 
@@ -53,6 +53,9 @@ pub struct RunArgs {
     /// How Tasks are reconciled.
     #[command(flatten)]
     pub reconcile: ReconcileArgs,
+    /// Which of several replicas writes.
+    #[command(flatten)]
+    pub election: ElectionArgs,
     /// What is served.
     #[command(flatten)]
     pub serve: ServeArgs,
@@ -99,6 +102,55 @@ pub struct ReconcileArgs {
     #[arg(long, env = "TASK_OPERATOR_SHUTDOWN_TIMEOUT", value_name = "DURATION", default_value = "30s",
           value_parser = values::duration, alias = "graceful-shutdown-timeout")]
     pub shutdown_timeout: Duration,
+}
+
+/// Which of several replicas writes.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Leader election")]
+pub struct ElectionArgs {
+    /// Whether the replica that holds a Lease writes, and the others wait. Needed with more than one replica.
+    #[arg(long, env = "TASK_OPERATOR_LEADER_ELECT", value_name = "BOOL", default_value_t = false,
+          action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub leader_elect: bool,
+
+    /// The namespace of the Lease. Without it POD_NAMESPACE is read, and without that the kubeconfig's is taken.
+    #[arg(long, env = "TASK_OPERATOR_LEADER_ELECTION_NAMESPACE", value_name = "NAMESPACE",
+          value_parser = values::namespace)]
+    pub leader_election_namespace: Option<String>,
+
+    /// After how long without a renewal another replica takes the Lease; whole seconds.
+    #[arg(long, env = "TASK_OPERATOR_LEASE_DURATION", value_name = "DURATION", default_value = "15s",
+          value_parser = values::duration, alias = "leader-election-lease-duration")]
+    pub lease_duration: Duration,
+
+    /// After how long without a renewal the holder stops to write; less than the lease duration.
+    #[arg(long, env = "TASK_OPERATOR_RENEW_DEADLINE", value_name = "DURATION", default_value = "10s",
+          value_parser = values::duration, alias = "leader-election-renew-deadline")]
+    pub renew_deadline: Duration,
+
+    /// How long between two renewals; less than half the renew deadline.
+    #[arg(long, env = "TASK_OPERATOR_RETRY_PERIOD", value_name = "DURATION", default_value = "2s",
+          value_parser = values::duration, alias = "leader-election-retry-period")]
+    pub retry_period: Duration,
+}
+
+impl ElectionArgs {
+    /// What the three times must be to each other.
+    ///
+    /// # Errors
+    /// With the flag that is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        if self.lease_duration.subsec_nanos() != 0 || self.lease_duration.is_zero() {
+            return Err("--lease-duration: must be whole seconds, at least 1s".to_owned());
+        }
+        if self.renew_deadline >= self.lease_duration {
+            return Err("--renew-deadline: must be less than --lease-duration".to_owned());
+        }
+        if self.retry_period.is_zero() || self.retry_period * 2 >= self.renew_deadline {
+            return Err("--retry-period: must be less than half of --renew-deadline, and not 0".to_owned());
+        }
+        Ok(())
+    }
 }
 
 /// What is served. An address is `HOST:PORT`, or `:PORT` for all addresses; `0` turns the server off.

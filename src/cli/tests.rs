@@ -12,7 +12,7 @@ use super::*;
 fn run(flags: &[&str]) -> Result<RunArgs, String> {
     let words = std::iter::once(&"task-operator").chain(flags);
     match Cli::try_parse_from(words).map_err(|error| error.to_string())?.into_command() {
-        Command::Run(args) => Ok(args),
+        Command::Run(args) => Ok(*args),
         Command::Crd => Err("crd".to_owned()),
     }
 }

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 
+use super::lease::Fence;
 use crate::api::{GROUP, TaskKey, Uid};
 use crate::desired;
 use crate::supervisor::event::Note;
@@ -51,13 +52,22 @@ pub struct Recorder {
 impl Recorder {
     /// Starts the workers; they end once the recorder is gone and all is written.
     /// `instance` names this process, as `reportingInstance`.
-    pub fn start(client: &Client, metrics: &Metrics, instance: &str) -> (Self, Vec<JoinHandle<()>>) {
+    pub fn start(
+        client: &Client,
+        fence: &Fence,
+        metrics: &Metrics,
+        instance: &str,
+    ) -> (Self, Vec<JoinHandle<()>>) {
         let instance: Arc<str> = instance.chars().take(128).collect::<String>().into();
         let (workers, handles) = (0..WORKERS)
             .map(|_| {
                 let (sender, receiver) = channel(CAPACITY);
-                let worker =
-                    Worker { client: client.clone(), metrics: metrics.clone(), instance: instance.clone() };
+                let worker = Worker {
+                    client: client.clone(),
+                    fence: fence.clone(),
+                    metrics: metrics.clone(),
+                    instance: instance.clone(),
+                };
                 (sender, tokio::task::spawn_local(worker.run(receiver)))
             })
             .unzip();
@@ -77,6 +87,7 @@ impl Recorder {
 
 struct Worker {
     client: Client,
+    fence: Fence,
     metrics: Metrics,
     instance: Arc<str>,
 }
@@ -84,6 +95,11 @@ struct Worker {
 impl Worker {
     async fn run(self, mut entries: Receiver<Entry>) {
         while let Some(entry) = entries.recv().await {
+            if !self.fence.may_write() {
+                // The replica that leads now tells what it does itself.
+                self.metrics.event_recorded("dropped");
+                continue;
+            }
             let result = self.write_with_retries(&entry).await;
             self.metrics.event_recorded(if result.is_ok() { "written" } else { "failed" });
             if let Err(error) = result {
@@ -114,6 +130,9 @@ impl Worker {
     }
 
     async fn write(&self, entry: &Entry) -> Result<(), kube::Error> {
+        if !self.fence.may_write() {
+            return Ok(());
+        }
         let body = self.body(entry);
         let api: Api<KubeEvent> = Api::namespaced(self.client.clone(), &entry.key.namespace);
         let path = <KubeEvent as kube::Resource>::url_path(&(), Some(&entry.key.namespace));

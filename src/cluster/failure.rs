@@ -27,6 +27,9 @@ pub enum RequestError {
     /// kube could not send it, or the API server refused it.
     #[error(transparent)]
     Kube(#[from] kube::Error),
+    /// Not sent: this replica does not hold the lease.
+    #[error("this replica does not hold the lease")]
+    Fenced,
     /// No answer within this time; the request may still have taken effect.
     #[error("no answer within {} s", .0.as_secs())]
     TimedOut(Duration),
@@ -38,6 +41,9 @@ pub fn classify(attempt: &Attempt, error: &RequestError) -> Failure {
         RequestError::Kube(kube::Error::Api(status)) => refused(attempt, status),
         RequestError::Kube(error) => {
             failure(attempt, FailureClass::Transient, "ApiServerUnreachable".into(), &chain(error), None)
+        }
+        RequestError::Fenced => {
+            failure(attempt, FailureClass::Fenced, "NotLeading".into(), &error.to_string(), None)
         }
         RequestError::TimedOut(_) => {
             failure(attempt, FailureClass::Transient, "ApiServerTimeout".into(), &error.to_string(), None)

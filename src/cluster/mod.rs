@@ -7,11 +7,13 @@
 //! - [`failure`]: what an error means for the next step
 //! - [`pods`]: the worst fault among a Task's Pods
 //! - [`events`]: Kubernetes events
+//! - [`lease`]: leader election, and the fence before every write
 //! - [`task_status`]: the status as JSON
 
 pub mod client;
 pub mod events;
 pub mod failure;
+pub mod lease;
 pub mod observe;
 pub mod pods;
 pub mod requests;

@@ -14,6 +14,7 @@ use crate::supervisor::event::Failure;
 use crate::supervisor::state::PodFault;
 
 use super::failure::{Attempt, RequestError, classify};
+use super::lease::Fence;
 use super::observe::{ObservedChild, ObservedTask, Watched};
 use super::pods;
 use super::requests::{Correction, Exchange, HttpRequest, Prepared, patch_child};
@@ -38,12 +39,13 @@ pub enum Response {
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
+    fence: Fence,
 }
 
 impl Writer {
-    /// A writer on this connection.
-    pub fn new(client: Client) -> Self {
-        Self { client }
+    /// A writer on this connection that writes only while the fence is open.
+    pub fn new(client: Client, fence: Fence) -> Self {
+        Self { client, fence }
     }
 
     /// Sends `prepared` and reads the answer.
@@ -52,7 +54,7 @@ impl Writer {
     /// With what the failure means for the next step. An object that a read
     /// does not find is an answer, not a failure.
     pub fn send(&self, prepared: Prepared) -> impl Future<Output = Result<Response, Failure>> + use<> {
-        let client = self.client.clone();
+        let client = self.clone();
         async move {
             let Prepared { attempt, exchange } = prepared;
             let response = match exchange {
@@ -75,7 +77,7 @@ impl Writer {
         &self,
         key: &TaskKey,
     ) -> impl Future<Output = Result<Option<ObservedTask>, Failure>> + use<> {
-        let client = self.client.clone();
+        let client = self.clone();
         let key = key.clone();
         async move {
             let path = <Watched<ObservedTask> as kube::Resource>::url_path(&(), Some(&key.namespace));
@@ -95,15 +97,19 @@ impl Writer {
     }
 }
 
-async fn request<T: DeserializeOwned>(client: &Client, http: HttpRequest) -> Result<T, RequestError> {
-    match tokio::time::timeout(PATIENCE, client.request(http)).await {
+async fn request<T: DeserializeOwned>(client: &Writer, http: HttpRequest) -> Result<T, RequestError> {
+    // As late as can be: whatever held this task up is in the past now.
+    if http.method() != http::Method::GET && !client.fence.may_write() {
+        return Err(RequestError::Fenced);
+    }
+    match tokio::time::timeout(PATIENCE, client.client.request(http)).await {
         Ok(answer) => Ok(answer?),
         Err(_) => Err(RequestError::TimedOut(PATIENCE)),
     }
 }
 
 /// A missing object as none. A create that finds no namespace stays an error.
-async fn found<T: DeserializeOwned>(client: &Client, http: HttpRequest) -> Result<Option<T>, RequestError> {
+async fn found<T: DeserializeOwned>(client: &Writer, http: HttpRequest) -> Result<Option<T>, RequestError> {
     let is_create = http.method() == http::Method::POST;
     match request(client, http).await {
         Err(RequestError::Kube(kube::Error::Api(status))) if status.is_not_found() && !is_create => Ok(None),
@@ -111,11 +117,11 @@ async fn found<T: DeserializeOwned>(client: &Client, http: HttpRequest) -> Resul
     }
 }
 
-async fn task(client: &Client, http: HttpRequest) -> Result<Response, RequestError> {
+async fn task(client: &Writer, http: HttpRequest) -> Result<Response, RequestError> {
     Ok(Response::Task(found(client, http).await?.map(Box::new)))
 }
 
-async fn child(client: &Client, kind: ChildKind, http: HttpRequest) -> Result<Response, RequestError> {
+async fn child(client: &Writer, kind: ChildKind, http: HttpRequest) -> Result<Response, RequestError> {
     let child = match kind {
         ChildKind::ConfigMap => found::<ConfigMapShape>(client, http).await?.map(ObservedChild::from),
         ChildKind::Service => found::<ServiceShape>(client, http).await?.map(ObservedChild::from),
@@ -126,7 +132,7 @@ async fn child(client: &Client, kind: ChildKind, http: HttpRequest) -> Result<Re
 
 /// Reads the live object and patches what differs. An object that is not ours,
 /// or is right already, is answered as it is.
-async fn correct(client: &Client, correction: Correction) -> Result<Response, RequestError> {
+async fn correct(client: &Writer, correction: Correction) -> Result<Response, RequestError> {
     let kind = correction.kind;
     let get = kube::core::Request::new(correction.path.as_str())
         .get(&correction.name, &kube::api::GetParams::default())
@@ -152,7 +158,7 @@ async fn correct(client: &Client, correction: Correction) -> Result<Response, Re
 }
 
 /// Deletes an object whose immutable fields are wrong; the next step creates it anew.
-async fn recreate(client: &Client, correction: &Correction, live: &Value) -> Result<Response, RequestError> {
+async fn recreate(client: &Writer, correction: &Correction, live: &Value) -> Result<Response, RequestError> {
     let text = |field: &str| live["metadata"][field].as_str().map(str::to_owned);
     let params = kube::api::DeleteParams::background().preconditions(kube::api::Preconditions {
         uid: text("uid"),

@@ -48,6 +48,8 @@ pub struct Parts {
     pub slots: usize,
     /// The streams that have to be listed before the first pass.
     pub watches: Vec<WatchId>,
+    /// Whether this replica writes from the start: it is the only one.
+    pub leading: bool,
     /// Set to true once all Tasks are known.
     pub tasks_listed: watch::Sender<bool>,
     /// Set to true while all watches have been listed.
@@ -72,6 +74,7 @@ pub struct Dispatcher {
     supervisors: u64,
     draining: Vec<oneshot::Sender<()>>,
     stopping: bool,
+    leading: bool,
 }
 
 /// How far a stream is.
@@ -86,7 +89,7 @@ struct WatchState {
 impl Dispatcher {
     /// A dispatcher that waits for its watches.
     pub fn new(parts: Parts) -> Self {
-        let Parts { writer, recorder, metrics, clock, slots, watches, tasks_listed, synced } = parts;
+        let Parts { writer, recorder, metrics, clock, slots, watches, leading, tasks_listed, synced } = parts;
         metrics.max_concurrent(slots);
         for watch in &watches {
             metrics.watch_synced(watch.kind_name(), false);
@@ -106,6 +109,7 @@ impl Dispatcher {
             supervisors: 0,
             draining: Vec::new(),
             stopping: false,
+            leading,
         }
     }
 
@@ -140,7 +144,7 @@ impl Dispatcher {
     /// Opens the slots if nothing is missing for a pass.
     fn gate(&mut self) {
         let synced = self.watches.values().all(|watch| watch.listed);
-        self.slots.set_open(synced && !self.stopping);
+        self.slots.set_open(synced && self.leading && !self.stopping);
         self.synced.send_replace(synced);
         self.grant_slots();
     }
@@ -264,6 +268,20 @@ impl Handler<Upward> for Dispatcher {
             Upcall::WakeAt(at) => self.timers.set(key, at),
         }
         self.set_alarm(ctx);
+    }
+}
+
+/// Whether this replica leads from now on: only then do passes begin.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Lead(pub bool);
+
+impl Handler<Lead> for Dispatcher {
+    type Result = ();
+
+    fn handle(&mut self, Lead(leading): Lead, _: &mut Self::Context) {
+        self.leading = leading;
+        self.gate();
     }
 }
 
