@@ -17,7 +17,10 @@ use super::time::Instant;
 
 /// A status that tells of nothing but progress waits this long after the last
 /// one: what follows within it makes it needless.
-const STATUS_GRACE: Duration = Duration::from_millis(1500);
+const PROGRESS_GRACE: Duration = Duration::from_millis(1500);
+/// The same for the first one of a spec. Until then the observed generation on
+/// the server is not the Task's, by which every reader knows that it is under way.
+const FIRST_GRACE: Duration = Duration::from_secs(5);
 /// A rollout without progress for this long has its Pods looked at.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The longest time between two looks at the Pods.
@@ -131,7 +134,9 @@ fn status(state: &State, now: Instant, later: &mut Later) -> Option<Request> {
     {
         return None;
     }
-    if tells_of_progress_only(old, &new) && !later.is_due(state.status_since.after(STATUS_GRACE), now) {
+    let is_first = old.observed_generation != new.observed_generation;
+    let grace = if is_first { FIRST_GRACE } else { PROGRESS_GRACE };
+    if tells_of_progress_only(old, &new) && !later.is_due(state.status_since.after(grace), now) {
         return None;
     }
     Some(Request::WriteStatus(Box::new(new)))
