@@ -6,6 +6,7 @@
 //! does not fit is counted and dropped. Everything that must be known stands in
 //! the status too.
 
+use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,8 @@ const CONTROLLER: &str = "task.example.io/task-operator";
 const CAPACITY: usize = 2048;
 /// Workers; the events of one Task always go to the same one, in their order.
 const WORKERS: usize = 2;
+/// For one try.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// How often an event is tried.
 const TRIES: u32 = 5;
 /// The longest note that the API takes, in bytes.
@@ -67,6 +70,7 @@ impl Recorder {
                     fence: fence.clone(),
                     metrics: metrics.clone(),
                     instance: instance.clone(),
+                    recent: Recent::default(),
                 };
                 (sender, tokio::task::spawn_local(worker.run(receiver)))
             })
@@ -90,10 +94,39 @@ struct Worker {
     fence: Fence,
     metrics: Metrics,
     instance: Arc<str>,
+    recent: Recent,
+}
+
+/// How often each of the last events was told, so that a repeat costs one request.
+#[derive(Default)]
+struct Recent {
+    counts: HashMap<String, i32>,
+    order: VecDeque<String>,
+}
+
+impl Recent {
+    /// The events that are remembered. One that is not costs two requests more.
+    const CAPACITY: usize = 1024;
+
+    fn count(&self, name: &str) -> Option<i32> {
+        self.counts.get(name).copied()
+    }
+
+    fn remember(&mut self, name: String, count: i32) {
+        if self.counts.insert(name.clone(), count).is_some() {
+            return;
+        }
+        self.order.push_back(name);
+        if self.order.len() > Self::CAPACITY
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.counts.remove(&oldest);
+        }
+    }
 }
 
 impl Worker {
-    async fn run(self, mut entries: Receiver<Entry>) {
+    async fn run(mut self, mut entries: Receiver<Entry>) {
         while let Some(entry) = entries.recv().await {
             if !self.fence.may_write() {
                 // The replica that leads now tells what it does itself.
@@ -108,12 +141,12 @@ impl Worker {
         }
     }
 
-    async fn write_with_retries(&self, entry: &Entry) -> Result<(), kube::Error> {
+    async fn write_with_retries(&mut self, entry: &Entry) -> Result<(), kube::Error> {
         let mut wait = Duration::from_millis(500);
         for _ in 1..TRIES {
             match self.write(entry).await {
                 // An event about a Task whose namespace ends has no place to be.
-                Err(kube::Error::Api(status)) if status.is_forbidden() || status.is_not_found() => {
+                Err(kube::Error::Api(status)) if namespace_is_gone(&status) => {
                     tracing::debug!(task = %entry.key, message = status.message, "an event was refused");
                     return Ok(());
                 }
@@ -129,30 +162,42 @@ impl Worker {
         self.write(entry).await
     }
 
-    async fn write(&self, entry: &Entry) -> Result<(), kube::Error> {
+    async fn write(&mut self, entry: &Entry) -> Result<(), kube::Error> {
         if !self.fence.may_write() {
             return Ok(());
         }
-        let body = self.body(entry);
+        let writing = self.create_or_count(entry);
+        let count = tokio::time::timeout(PATIENCE, writing)
+            .await
+            .map_err(|late| kube::Error::Service(late.into()))??;
+        self.recent.remember(name(entry), count);
+        Ok(())
+    }
+
+    /// Writes the event, or counts it in the series of an earlier one; how often it was told now.
+    async fn create_or_count(&self, entry: &Entry) -> Result<i32, kube::Error> {
         let api: Api<KubeEvent> = Api::namespaced(self.client.clone(), &entry.key.namespace);
+        if let Some(count) = self.recent.count(&name(entry)) {
+            match count_in_series(&api, entry, count + 1).await {
+                // Events live for an hour: it is a new one then.
+                Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                other => return other,
+            }
+        }
+        let body = self.body(entry);
         let path = <KubeEvent as kube::Resource>::url_path(&(), Some(&entry.key.namespace));
         let post = kube::core::Request::new(path)
             .create(&PostParams::default(), body.to_string().into_bytes())
             .map_err(kube::Error::BuildRequest)?;
         match self.client.request::<serde::de::IgnoredAny>(post).await {
-            Err(kube::Error::Api(status)) if status.is_already_exists() => self.repeat(&api, entry).await,
-            other => other.map(drop),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                // Told before this process started, or long ago.
+                let earlier = api.get(&name(entry)).await?;
+                let count = earlier.series.map_or(1, |series| series.count) + 1;
+                count_in_series(&api, entry, count).await
+            }
+            other => other.map(|_| 1),
         }
-    }
-
-    /// Counts the repeat in the series of the earlier event.
-    async fn repeat(&self, api: &Api<KubeEvent>, entry: &Entry) -> Result<(), kube::Error> {
-        let name = name(entry);
-        let earlier = api.get(&name).await?;
-        let count = earlier.series.map_or(1, |series| series.count) + 1;
-        let series = json!({"series": {"count": count, "lastObservedTime": micros(entry.at)}});
-        let patched = api.patch(&name, &PatchParams::default(), &Patch::Merge(series)).await;
-        patched.map(drop)
     }
 
     fn body(&self, entry: &Entry) -> Value {
@@ -186,6 +231,17 @@ impl Worker {
         }
         body
     }
+}
+
+async fn count_in_series(api: &Api<KubeEvent>, entry: &Entry, count: i32) -> Result<i32, kube::Error> {
+    let series = json!({"series": {"count": count, "lastObservedTime": micros(entry.at)}});
+    api.patch(&name(entry), &PatchParams::default(), &Patch::Merge(series)).await.map(|_| count)
+}
+
+/// Whether the event has no place to be, rather than no permission.
+fn namespace_is_gone(status: &kube::core::Status) -> bool {
+    status.is_not_found()
+        || (status.is_forbidden() && status.message.contains("because it is being terminated"))
 }
 
 fn name(entry: &Entry) -> String {
