@@ -22,5 +22,5 @@ fn main() -> ExitCode {
 
 fn print_crd() -> anyhow::Result<()> {
     use std::io::Write;
-    Ok(std::io::stdout().write_all(api::crd::yaml()?.as_bytes())?)
+    Ok(std::io::stdout().write_all(api::crd::yaml(&api::crd::crd())?.as_bytes())?)
 }

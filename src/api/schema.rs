@@ -101,6 +101,59 @@ fn env_key_rule() -> Value {
     )
 }
 
+/// `spec.env` of v1alpha1: the same rules for a list of names and values.
+pub(super) fn env_list(_: &mut SchemaGenerator) -> Schema {
+    use rules::env::*;
+    let bytes = format!("2 + self.map(e, {ENTRY_OVERHEAD} + size(e.name) + bytes(e.value).size()).sum()");
+    let is_key = format!("size(e.name) <= {KEY_MAX_LENGTH} && e.name.matches({})", cel(KEY_PATTERN));
+    let is_short = format!("bytes(e.value).size() <= {VALUE_MAX_BYTES}");
+    let first_wrong = |is_right: &str| format!("strings.quote(self.filter(e, !({is_right}))[0].name)");
+    json_schema!({
+        "type": "array",
+        "maxItems": MAX_ENTRIES,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+        "items": {
+            "description": "One variable.",
+            "type": "object",
+            "required": ["name"],
+            "properties": {
+                "name": {
+                    "description": "The name: 1 to 64 printable ASCII characters other than '='.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": KEY_MAX_LENGTH,
+                },
+                "value": {
+                    "description": "The value, at most 4096 bytes. It may refer to another variable as $(NAME), \
+                        and $$(NAME) stands for the text $(NAME).",
+                    "type": "string",
+                    "default": "",
+                    // Characters; a rule counts bytes.
+                    "maxLength": VALUE_MAX_BYTES,
+                },
+            },
+        },
+        "x-kubernetes-validations": [
+            told_by_expression(
+                &format!("{bytes} <= {MAX_BYTES}"),
+                &total_must(),
+                &format!("{}.format([{bytes}])", cel(&format!("{}; it is %d bytes", total_must()))),
+            ),
+            told_by_expression(
+                &format!("self.all(e, {is_key})"),
+                &format!("name {KEY_MUST}"),
+                &format!("{}.format([{}])", cel(&format!("name %s {KEY_MUST}")), first_wrong(&is_key)),
+            ),
+            told_by_expression(
+                &format!("self.all(e, {is_short})"),
+                &format!("value {VALUE_MUST}"),
+                &format!("{}.format([{}])", cel(&format!("value of %s {VALUE_MUST}")), first_wrong(&is_short)),
+            ),
+        ],
+    })
+}
+
 /// A rule whose sentence is computed, and the sentence for when that fails.
 fn told_by_expression(rule: &str, message: &str, expression: &str) -> Value {
     json!({ "rule": rule, "message": message, "messageExpression": expression })
