@@ -2,8 +2,12 @@
 //! webhook runs, and deprecated.
 //!
 //! What stands above a field here is what `kubectl explain` prints. Nothing in
-//! the operator works with these types: [`convert`](super::convert) turns objects
+//! the operator works with these types: [`convert`](mod@super::convert) turns objects
 //! into v1 first. They are for the schema, and for clients that still use them.
+//!
+//! The selectable fields stand in another order than those of v1. An API server
+//! takes lists that are equal in all versions out of them, and then refuses the
+//! definition for having no schema beside (kubernetes/kubernetes#140689).
 
 #![expect(unreachable_pub, reason = "KubeSchema repeats a struct within a function, as pub as it is")]
 
@@ -32,8 +36,8 @@ use super::{defaults, rules, schema};
     derive = "Default",
     validation = schema::name_rule(),
     scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.availableReplicas"),
-    selectable = ".spec.image",
     selectable = ".status.phase",
+    selectable = ".spec.image",
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase", description = "Where the Task stands"),
     printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.replicas", description = "How many Pods are wanted"),
     printcolumn(name = "Available", type_ = "integer", json_path = ".status.availableReplicas", description = "How many Pods are available"),
