@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use task_operator::cli::{Cli, Command};
+use task_operator::cli::{Cli, Command, CrdArgs};
 use task_operator::{api, run};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().into_command() {
         Command::Run(args) => actix_web::rt::System::new().block_on(run::run(*args)),
-        Command::Crd => print_crd(),
+        Command::Crd(args) => print_crd(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -20,7 +20,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn print_crd() -> anyhow::Result<()> {
+fn print_crd(args: &CrdArgs) -> anyhow::Result<()> {
     use std::io::Write;
-    Ok(std::io::stdout().write_all(api::crd::yaml()?.as_bytes())?)
+    let ca = args.ca()?;
+    let crd = match args.webhook() {
+        Some(webhook) => api::crd::with_conversion(&webhook, ca.as_deref()),
+        None => api::crd::crd(),
+    };
+    Ok(std::io::stdout().write_all(api::crd::yaml(&crd)?.as_bytes())?)
 }

@@ -3,12 +3,14 @@
 //! Plain data and plain functions: nothing in here talks to a cluster, reads a
 //! clock or knows of the actors.
 //!
-//! - [`v1`]: the types; [`crd`]: the definition made of them
+//! - [`v1`]: the types, and [`v1alpha1`], those of the old version; [`crd`]: the definition made of them
+//! - [`mod@convert`]: objects of one version as objects of the other
 //! - [`rules`]: the table of what a Task may say, which the CRD's schema and [`mod@validate`] share
 //! - [`fault`]: one thing that is wrong with a Task; [`image`] and [`size`]: what finds some of them
 //! - [`defaults`]: what a Task that leaves something out asks for
 //! - [`identity`]: what names an object, and which state of it was seen
 
+pub mod convert;
 pub mod crd;
 pub mod defaults;
 pub mod fault;
@@ -18,6 +20,7 @@ pub mod rules;
 mod schema;
 pub mod size;
 pub mod v1;
+pub mod v1alpha1;
 pub mod validate;
 
 pub use defaults::effective;

@@ -101,6 +101,51 @@ fn env_key_rule() -> Value {
     )
 }
 
+/// `spec.env` of v1alpha1: the same rules, for names and values in a list.
+///
+/// Those for one entry stand at the entry, whose index the API server then tells, so that no
+/// sentence has to be computed: for a list that would cost more than is allowed. The one for the
+/// value is a rule of the entry rather than of the value, because a refused value is printed.
+pub(super) fn env_list(_: &mut SchemaGenerator) -> Schema {
+    use rules::env::*;
+    let bytes = format!("2 + self.map(e, {ENTRY_OVERHEAD} + size(e.name) + bytes(e.value).size()).sum()");
+    let told = |rule: String, message: String| json!([{ "rule": rule, "message": message }]);
+    json_schema!({
+        "type": "array",
+        "maxItems": MAX_ENTRIES,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+        "items": {
+            "description": "One variable.",
+            "type": "object",
+            "required": ["name"],
+            "properties": {
+                "name": {
+                    "description": "The name: 1 to 64 printable ASCII characters other than '='.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": KEY_MAX_LENGTH,
+                    "x-kubernetes-validations":
+                        told(format!("self.matches({})", cel(KEY_PATTERN)), KEY_MUST.to_owned()),
+                },
+                "value": {
+                    "description": "The value, at most 4096 bytes. It may refer to another variable as $(NAME), \
+                        and $$(NAME) stands for the text $(NAME).",
+                    "type": "string",
+                    "default": "",
+                    // Characters; a rule counts bytes.
+                    "maxLength": VALUE_MAX_BYTES,
+                },
+            },
+            "x-kubernetes-validations": told(
+                format!("bytes(self.value).size() <= {VALUE_MAX_BYTES}"),
+                format!("value {VALUE_MUST}"),
+            ),
+        },
+        "x-kubernetes-validations": told(format!("{bytes} <= {MAX_BYTES}"), total_must()),
+    })
+}
+
 /// A rule whose sentence is computed, and the sentence for when that fails.
 fn told_by_expression(rule: &str, message: &str, expression: &str) -> Value {
     json!({ "rule": rule, "message": message, "messageExpression": expression })

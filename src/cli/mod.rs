@@ -10,9 +10,13 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 
+use crate::api::crd::Webhook;
 use crate::telemetry::logging::LogFormat;
 use crate::web::BindAddress;
 
@@ -34,13 +38,53 @@ pub enum Command {
     /// Run the operator. This is what is done if no command is given.
     Run(Box<RunArgs>),
     /// Print the CustomResourceDefinition as YAML, for `kubectl apply -f -`.
-    Crd,
+    Crd(CrdArgs),
 }
 
 impl Cli {
     /// The subcommand, `run` if none was given.
     pub fn into_command(self) -> Command {
         self.command.unwrap_or(Command::Run(Box::new(self.run)))
+    }
+}
+
+/// The flags of `crd`. With none of them the definition has v1 alone, and needs no webhook.
+#[derive(Clone, Debug, Default, Args)]
+pub struct CrdArgs {
+    /// Also serve v1alpha1, converted by the operator at https://HOST:PORT.
+    #[arg(long, value_name = "URL", value_parser = values::https, conflicts_with = "service")]
+    url: Option<String>,
+
+    /// Also serve v1alpha1, converted by the operator behind this Service: NAMESPACE/NAME, or
+    /// NAMESPACE/NAME:PORT if the port is not 443.
+    #[arg(long, value_name = "SERVICE", value_parser = values::service)]
+    service: Option<Webhook>,
+
+    /// The file with the certificates that the operator is trusted by, in PEM. Without it
+    /// they are to be filled in by cert-manager or by an operator with --webhook-self-signed.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+impl CrdArgs {
+    /// Where v1alpha1 is converted; nowhere if it is not served.
+    pub fn webhook(&self) -> Option<Webhook> {
+        self.url.clone().map(Webhook::Url).or_else(|| self.service.clone())
+    }
+
+    /// The certificates.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or holds no certificate; or if there is no webhook to trust.
+    pub fn ca(&self) -> anyhow::Result<Option<Vec<u8>>> {
+        let Some(file) = &self.ca else { return Ok(None) };
+        anyhow::ensure!(self.webhook().is_some(), "--ca needs --url or --service");
+        let name = || format!("--ca {}", file.display());
+        let pem = std::fs::read(file).with_context(name)?;
+        let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
+        let is_there = certificates.is_ok_and(|certificates| !certificates.is_empty());
+        anyhow::ensure!(is_there, "{}: must hold certificates in PEM", name());
+        Ok(Some(pem))
     }
 }
 

@@ -13,7 +13,7 @@ fn run(flags: &[&str]) -> Result<RunArgs, String> {
     let words = std::iter::once(&"task-operator").chain(flags);
     match Cli::try_parse_from(words).map_err(|error| error.to_string())?.into_command() {
         Command::Run(args) => Ok(*args),
-        Command::Crd => Err("crd".to_owned()),
+        Command::Crd(_) => Err("crd".to_owned()),
     }
 }
 
@@ -82,7 +82,7 @@ fn flags_are_read_with_and_without_run() {
 
 #[test]
 fn a_subcommand_takes_no_flags_of_run() {
-    assert!(matches!(Cli::try_parse_from(["task-operator", "crd"]).unwrap().into_command(), Command::Crd));
+    assert!(matches!(Cli::try_parse_from(["task-operator", "crd"]).unwrap().into_command(), Command::Crd(_)));
     Cli::try_parse_from(["task-operator", "crd", "--log-level", "info"]).unwrap_err();
     Cli::try_parse_from(["task-operator", "--log-level", "info", "crd"]).unwrap_err();
 }
@@ -188,4 +188,58 @@ fn the_lifecycle_managers_list_of_namespaces_is_the_default() {
 fn no_variable_gets_in_the_way_of_a_subcommand() {
     let read = with_environment(&[("TASK_OPERATOR_LOG_LEVEL", "debug"), ("WATCH_NAMESPACE", "a")], "crd");
     assert!(read.contains("refused: crd\n"), "{read}");
+}
+
+fn crd(flags: &[&str]) -> Result<CrdArgs, String> {
+    let words = ["task-operator", "crd"].iter().chain(flags);
+    match Cli::try_parse_from(words).map_err(|error| error.to_string())?.into_command() {
+        Command::Crd(args) => Ok(args),
+        Command::Run(_) => Err("run".to_owned()),
+    }
+}
+
+#[test]
+fn the_definition_has_a_webhook_where_one_is_named() {
+    assert_eq!(crd(&[]).unwrap().webhook(), None);
+    assert_eq!(
+        crd(&["--url", "https://127.0.0.1:9443/"]).unwrap().webhook(),
+        Some(Webhook::Url("https://127.0.0.1:9443".to_owned()))
+    );
+    let service = |port| {
+        let (namespace, name) = ("task-system".to_owned(), "task-operator-webhook".to_owned());
+        Some(Webhook::Service { namespace, name, port })
+    };
+    let at = |text: &str| crd(&["--service", text]).unwrap().webhook();
+    assert_eq!(at("task-system/task-operator-webhook"), service(443));
+    assert_eq!(at("task-system/task-operator-webhook:9443"), service(9443));
+    for (flag, wrong) in [
+        ("--url", "http://127.0.0.1:9443"),
+        ("--url", "https://127.0.0.1:9443/convert"),
+        ("--url", "https://host?x"),
+        ("--url", "https://"),
+        ("--service", "webhook"),
+        ("--service", "/webhook"),
+        ("--service", "system/webhook:0"),
+        ("--service", "system/webhook:x"),
+        ("--service", "System/webhook"),
+    ] {
+        let told = crd(&[flag, wrong]).unwrap_err();
+        assert!(told.contains(flag), "{flag} {wrong}: {told}");
+    }
+    assert!(crd(&["--url", "https://a", "--service", "a/b"]).is_err());
+}
+
+#[test]
+fn certificates_are_looked_at_before_they_are_printed() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("ca.crt");
+    let path = file.to_str().unwrap();
+    let ca = |flags: &[&str]| crd(flags).unwrap().ca().map_err(|error| format!("{error:#}"));
+    assert_eq!(ca(&["--url", "https://a"]), Ok(None));
+    assert!(ca(&["--ca", path]).unwrap_err().contains("--url"));
+    assert!(ca(&["--url", "https://a", "--ca", path]).unwrap_err().contains(path));
+    std::fs::write(&file, "no certificate").unwrap();
+    assert!(ca(&["--url", "https://a", "--ca", path]).unwrap_err().contains("PEM"));
+    std::fs::write(&file, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
+    assert!(ca(&["--url", "https://a", "--ca", path]).unwrap().is_some());
 }

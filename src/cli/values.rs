@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
+use crate::api::crd::Webhook;
+
 /// The longest time a stop may take: beyond it the kubelet has long killed the Pod.
 const MAX_DURATION: Duration = Duration::from_secs(3600);
 /// The levels of logging.
@@ -26,6 +28,31 @@ pub(super) fn namespace(text: &str) -> Result<String, String> {
         false => {
             Err("must be the name of a namespace: at most 63 lowercase letters, digits or '-'".to_owned())
         }
+    }
+}
+
+/// An address of HTTPS without a path, as the API server takes it.
+pub(super) fn https(text: &str) -> Result<String, String> {
+    let allowed = || "must be https://HOST:PORT or https://HOST".to_owned();
+    let uri: http::Uri = text.parse().map_err(|_| allowed())?;
+    let is_plain = uri.path() == "/" && uri.query().is_none() && !text.contains(['@', '#']);
+    match uri.scheme_str() == Some("https") && uri.host().is_some_and(|host| !host.is_empty()) && is_plain {
+        true => Ok(text.trim_end_matches('/').to_owned()),
+        false => Err(allowed()),
+    }
+}
+
+/// `NAMESPACE/NAME` of a Service, and `:PORT` where that is not 443.
+pub(super) fn service(text: &str) -> Result<Webhook, String> {
+    let allowed = || "must be NAMESPACE/NAME or NAMESPACE/NAME:PORT".to_owned();
+    let (namespace, rest) = text.split_once('/').ok_or_else(allowed)?;
+    let (name, port) = rest.split_once(':').unwrap_or((rest, "443"));
+    let is_name = |text: &str| !text.is_empty() && self::namespace(text).is_ok_and(|name| name == text);
+    match port.parse() {
+        Ok(port @ 1..) if is_name(namespace) && is_name(name) => {
+            Ok(Webhook::Service { namespace: namespace.to_owned(), name: name.to_owned(), port })
+        }
+        _ => Err(allowed()),
     }
 }
 
