@@ -2,6 +2,7 @@
 CARGO ?= cargo
 CLUSTER := $(CARGO) run --quiet -p test-cluster --bin cluster --
 CRD := config/crd/tasks.task.example.io.yaml
+WEBHOOKS := config/webhook/manifests.yaml
 
 .DEFAULT_GOAL := help
 .PHONY: help all build test lint fmt generate check-generated cluster demo deny
@@ -25,11 +26,13 @@ lint: ## Formatting, clippy with warnings as errors, licences and advisories
 fmt: ## Format the code
 	$(CARGO) fmt --all
 
-generate: ## Write the generated files: the CRD
+generate: ## Write the generated files: the CRD and the webhook configurations
 	$(CARGO) run --quiet --locked -- crd > $(CRD).new && mv $(CRD).new $(CRD)
+	$(CARGO) run --quiet --locked -- webhooks > $(WEBHOOKS).new && mv $(WEBHOOKS).new $(WEBHOOKS)
 
 check-generated: ## Fail if a generated file is not current
 	$(CARGO) run --quiet --locked -- crd | diff -u $(CRD) -
+	$(CARGO) run --quiet --locked -- webhooks | diff -u $(WEBHOOKS) -
 
 cluster: ## Start a control plane on this machine and keep it until Ctrl-C
 	$(CLUSTER)

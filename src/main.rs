@@ -10,6 +10,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().into_command() {
         Command::Run(args) => actix_web::rt::System::new().block_on(run::run(*args)),
         Command::Crd(args) => print_crd(&args),
+        Command::Webhooks(args) => print_webhooks(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -21,11 +22,20 @@ fn main() -> ExitCode {
 }
 
 fn print_crd(args: &CrdArgs) -> anyhow::Result<()> {
-    use std::io::Write;
     let ca = args.ca()?;
     let crd = match args.webhook() {
         Some(webhook) => api::crd::with_conversion(&webhook, ca.as_deref()),
         None => api::crd::crd(),
     };
-    Ok(std::io::stdout().write_all(api::crd::yaml(&crd)?.as_bytes())?)
+    print(&api::crd::yaml(&crd)?)
+}
+
+fn print_webhooks(args: &CrdArgs) -> anyhow::Result<()> {
+    let webhook = args.webhook().unwrap_or_else(api::crd::Webhook::in_cluster);
+    print(&api::webhooks::yaml(&webhook, args.ca()?.as_deref())?)
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    use std::io::Write;
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
 }

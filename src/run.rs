@@ -8,15 +8,17 @@
 //! given back, the servers end. All of it within `--shutdown-timeout`; the exit code is 0. A second
 //! signal ends the process at once.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use actix::{Actor, Addr};
+use actix_web::dev::{Server, ServerHandle};
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::cli::{RunArgs, ServeArgs};
+use crate::cli::{RunArgs, WebhookArgs};
 use crate::cluster::events::Recorder;
 use crate::cluster::lease::{Elector, Fence, Release};
 use crate::cluster::writer::Writer;
@@ -27,7 +29,10 @@ use crate::supervisor::clock::Clock;
 use crate::telemetry::{Metrics, logging};
 use crate::web;
 use crate::web::health::Health;
+use crate::web::tls::Certificate;
 
+/// For this long after readiness dropped the webhooks serve: until everybody has heard of it.
+const LINGER: Duration = Duration::from_secs(3);
 /// How often the event loop shows that it turns.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
@@ -53,7 +58,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
         true => Ok(()),
         false => Err("not all watches have listed what there is".to_owned()),
     });
-    let servers = Servers::start(&args.serve, &health, &metrics)?;
+    let servers = Servers::start(&args, &health, &metrics)?;
 
     let (recorder, recorders) = Recorder::start(&client, &fence, &metrics, &election::instance());
     let (tasks_listed, are_tasks_listed) = watch::channel(false);
@@ -105,6 +110,17 @@ async fn stop(
     health: Health,
 ) {
     health.drain();
+    let (servers, ()) = tokio::join!(
+        async {
+            servers.linger().await;
+            servers
+        },
+        stop_work(dispatcher, recorders, release)
+    );
+    servers.stop().await;
+}
+
+async fn stop_work(dispatcher: Addr<Dispatcher>, recorders: Vec<JoinHandle<()>>, release: Option<Release>) {
     if dispatcher.send(Drain).await.is_err() || dispatcher.send(Stop).await.is_err() {
         tracing::error!("the dispatcher was gone before it was told to stop");
     }
@@ -116,7 +132,6 @@ async fn stop(
     if let Some(release) = release {
         release.release().await;
     }
-    servers.stop().await;
 }
 
 /// Resolves at the first signal; a second one ends the process.
@@ -161,15 +176,34 @@ fn show_that_the_loop_turns(health: &Health) {
 
 /// The servers that run.
 struct Servers {
-    handles: Vec<actix_web::dev::ServerHandle>,
+    handles: Vec<ServerHandle>,
+    has_webhooks: bool,
+}
+
+/// The webhooks, if there is a certificate to serve them with.
+fn webhooks(
+    args: &WebhookArgs,
+    health: &Health,
+    metrics: &Metrics,
+) -> anyhow::Result<Option<(Server, SocketAddr)>> {
+    let Some(directory) = &args.webhook_cert_dir else { return Ok(None) };
+    let certificate = Certificate::load(directory, metrics).context("--webhook-cert-dir")?;
+    let served = web::serve_webhooks(&args.webhook_bind_address, &certificate, metrics)?;
+    if served.is_some() {
+        certificate.follow();
+        health.add_readiness("webhook-certificate", move || certificate.check());
+    }
+    Ok(served)
 }
 
 impl Servers {
-    fn start(args: &ServeArgs, health: &Health, metrics: &Metrics) -> anyhow::Result<Self> {
+    fn start(args: &RunArgs, health: &Health, metrics: &Metrics) -> anyhow::Result<Self> {
         let mut handles = Vec::new();
-        let probes = web::serve_probes(&args.health_probe_bind_address, health.clone())?;
-        let metrics = web::serve_metrics(&args.metrics_bind_address, metrics.clone())?;
-        for (name, started) in [("probes", probes), ("metrics", metrics)] {
+        let webhooks = webhooks(&args.webhooks, health, metrics)?;
+        let has_webhooks = webhooks.is_some();
+        let probes = web::serve_probes(&args.serve.health_probe_bind_address, health.clone())?;
+        let metrics = web::serve_metrics(&args.serve.metrics_bind_address, metrics.clone())?;
+        for (name, started) in [("webhooks", webhooks), ("probes", probes), ("metrics", metrics)] {
             let Some((server, address)) = started else { continue };
             tracing::info!(%address, "serving {name}");
             handles.push(server.handle());
@@ -179,7 +213,14 @@ impl Servers {
                 }
             });
         }
-        Ok(Self { handles })
+        Ok(Self { handles, has_webhooks })
+    }
+
+    /// Goes on serving for as long as calls may still be sent here.
+    async fn linger(&self) {
+        if self.has_webhooks {
+            tokio::time::sleep(LINGER).await;
+        }
     }
 
     async fn stop(self) {

@@ -37,6 +37,17 @@ pub enum Webhook {
     },
 }
 
+impl Webhook {
+    /// Where the manifests put it.
+    pub fn in_cluster() -> Self {
+        Self::Service {
+            namespace: "task-system".to_owned(),
+            name: "task-operator-webhook".to_owned(),
+            port: 443,
+        }
+    }
+}
+
 /// The CRD `tasks.task.example.io` with v1 alone.
 pub fn crd() -> CustomResourceDefinition {
     let mut crd = v1::Task::crd();

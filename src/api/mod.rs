@@ -22,6 +22,7 @@ pub mod size;
 pub mod v1;
 pub mod v1alpha1;
 pub mod validate;
+pub mod webhooks;
 
 pub use defaults::effective;
 pub use fault::{Fault, FaultKind};

@@ -39,6 +39,9 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Print the CustomResourceDefinition as YAML, for `kubectl apply -f -`.
     Crd(CrdArgs),
+    /// Print the configurations of the admission webhooks as YAML. Without --url or --service
+    /// they name the Service task-system/task-operator-webhook.
+    Webhooks(CrdArgs),
 }
 
 impl Cli {
@@ -48,15 +51,15 @@ impl Cli {
     }
 }
 
-/// The flags of `crd`. With none of them the definition has v1 alone, and needs no webhook.
+/// The flags of `crd` and `webhooks`. With none of them the definition has v1 alone, and needs no webhook.
 #[derive(Clone, Debug, Default, Args)]
 pub struct CrdArgs {
-    /// Also serve v1alpha1, converted by the operator at https://HOST:PORT.
+    /// The operator's webhooks are at https://HOST:PORT. The definition then has v1alpha1 too.
     #[arg(long, value_name = "URL", value_parser = values::https, conflicts_with = "service")]
     url: Option<String>,
 
-    /// Also serve v1alpha1, converted by the operator behind this Service: NAMESPACE/NAME, or
-    /// NAMESPACE/NAME:PORT if the port is not 443.
+    /// The operator's webhooks are behind this Service: NAMESPACE/NAME, or NAMESPACE/NAME:PORT if
+    /// the port is not 443. The definition then has v1alpha1 too.
     #[arg(long, value_name = "SERVICE", value_parser = values::service)]
     service: Option<Webhook>,
 
@@ -103,6 +106,9 @@ pub struct RunArgs {
     /// What is served.
     #[command(flatten)]
     pub serve: ServeArgs,
+    /// The webhooks.
+    #[command(flatten)]
+    pub webhooks: WebhookArgs,
     /// What is logged.
     #[command(flatten)]
     pub log: LogArgs,
@@ -226,6 +232,27 @@ pub struct ServeArgs {
         alias = "health-addr"
     )]
     pub health_probe_bind_address: BindAddress,
+}
+
+/// The webhooks.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Webhooks")]
+pub struct WebhookArgs {
+    /// Where the webhooks for admission and conversion are served over TLS: HOST:PORT, :PORT, or 0 to
+    /// turn them off. They are served only with --webhook-cert-dir.
+    #[arg(
+        long,
+        env = "TASK_OPERATOR_WEBHOOK_BIND_ADDRESS",
+        value_name = "ADDRESS",
+        default_value = ":9443",
+        alias = "webhook-port"
+    )]
+    pub webhook_bind_address: BindAddress,
+
+    /// The directory of tls.crt and tls.key, such as a mounted Secret. Changes are taken over within
+    /// seconds, without dropping a connection.
+    #[arg(long, env = "TASK_OPERATOR_WEBHOOK_CERT_DIR", value_name = "DIR")]
+    pub webhook_cert_dir: Option<PathBuf>,
 }
 
 /// What is logged.

@@ -13,7 +13,7 @@ fn run(flags: &[&str]) -> Result<RunArgs, String> {
     let words = std::iter::once(&"task-operator").chain(flags);
     match Cli::try_parse_from(words).map_err(|error| error.to_string())?.into_command() {
         Command::Run(args) => Ok(*args),
-        Command::Crd(_) => Err("crd".to_owned()),
+        Command::Crd(_) | Command::Webhooks(_) => Err("crd".to_owned()),
     }
 }
 
@@ -140,7 +140,8 @@ fn every_flag_reads_the_variable_of_its_name_and_help_shows_its_default() {
         let name = flag.get_long().unwrap();
         let variable = format!("TASK_OPERATOR_{}", name.replace('-', "_").to_uppercase());
         assert_eq!(flag.get_env().and_then(|name| name.to_str()), Some(variable.as_str()));
-        let is_optional = ["kubeconfig", "watch-namespace"].contains(&name);
+        let is_optional = ["kubeconfig", "watch-namespace", "leader-election-namespace", "webhook-cert-dir"]
+            .contains(&name);
         assert!(is_optional || !flag.get_default_values().is_empty(), "--{name} has no default");
         assert!(flag.get_help().is_some() && flag.get_help_heading().is_some(), "--{name}");
     }
@@ -194,7 +195,7 @@ fn crd(flags: &[&str]) -> Result<CrdArgs, String> {
     let words = ["task-operator", "crd"].iter().chain(flags);
     match Cli::try_parse_from(words).map_err(|error| error.to_string())?.into_command() {
         Command::Crd(args) => Ok(args),
-        Command::Run(_) => Err("run".to_owned()),
+        Command::Run(_) | Command::Webhooks(_) => Err("another".to_owned()),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::telemetry::metrics::Webhook;
 
 use super::body::{Body, Intake};
 use super::review::{Answer, review};
-use super::server::plain;
+use super::server::{only_post, plain, rejected};
 
 /// The largest body, in bytes. A list that needs more is refused, and read in
 /// pages (`limit`), as kubectl does by itself.
@@ -49,7 +49,7 @@ impl Conversion {
         let resource = web::resource(CONVERT_PATH)
             .app_data(Data::new(self.clone()))
             .post(convert)
-            .default_service(web::to(not_allowed));
+            .default_service(web::to(only_post));
         config.service(resource);
     }
 }
@@ -58,7 +58,7 @@ async fn convert(request: HttpRequest, payload: Payload, conversion: Data<Conver
     let call = conversion.metrics.begin();
     let answer = match conversion.intake.json(&request, payload).await {
         Ok(body) => answer(body).await,
-        Err(refused) => rejected(refused.status(), &refused.to_string()),
+        Err(refused) => rejected(CONVERT_PATH, refused.status(), &refused.to_string()),
     };
     // actix-web has an older crate of the same types.
     let status = http::StatusCode::from_u16(answer.status().as_u16());
@@ -86,18 +86,8 @@ async fn answer(body: Body) -> HttpResponse {
             }
             HttpResponse::Ok().content_type(header::ContentType::json()).body(body)
         }
-        Err(error) => rejected(StatusCode::BAD_REQUEST, &error.to_string()),
+        Err(error) => rejected(CONVERT_PATH, StatusCode::BAD_REQUEST, &error.to_string()),
     }
-}
-
-fn rejected(status: StatusCode, reason: &str) -> HttpResponse {
-    tracing::warn!(status = status.as_u16(), reason, "a request for a conversion was rejected");
-    plain(HttpResponse::build(status).body(format!("{} {reason}\n", status.as_u16())))
-}
-
-async fn not_allowed() -> HttpResponse {
-    let mut answer = HttpResponse::MethodNotAllowed();
-    plain(answer.insert_header((header::ALLOW, "POST")).body("405 method not allowed\n"))
 }
 
 #[cfg(test)]

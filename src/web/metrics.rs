@@ -26,7 +26,7 @@ pub fn serve_metrics(
     address: &BindAddress,
     metrics: Metrics,
 ) -> anyhow::Result<Option<(Server, SocketAddr)>> {
-    server::serve(SETTINGS, address, move |routes| {
+    server::serve(SETTINGS, address, None, move |routes| {
         routes
             .app_data(Data::new(metrics.clone()))
             .service(server::index("/metrics\n"))

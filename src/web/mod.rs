@@ -8,6 +8,7 @@
 //! Each server has a thread of its own, so that a probe is answered, and can
 //! tell so, when the operator's own event loop is stuck.
 
+pub mod admission;
 pub mod bind;
 mod body;
 pub mod conversion;
@@ -16,8 +17,11 @@ pub mod metrics;
 pub mod probes;
 pub mod review;
 mod server;
+pub mod tls;
+pub mod webhooks;
 
 pub use bind::BindAddress;
 pub use conversion::Conversion;
 pub use metrics::serve_metrics;
 pub use probes::serve_probes;
+pub use webhooks::serve_webhooks;

@@ -36,7 +36,7 @@ const PATHS: &str = "/healthz\n/healthz/CHECK\n/readyz\n/readyz/CHECK\n";
 pub fn serve_probes(address: &BindAddress, health: Health) -> anyhow::Result<Option<(Server, SocketAddr)>> {
     let live = Probe::new(&health, "healthz", Question::Live);
     let ready = Probe::new(&health, "readyz", Question::Ready);
-    server::serve(SETTINGS, address, move |routes| {
+    server::serve(SETTINGS, address, None, move |routes| {
         routes.service(server::index(PATHS));
         for probe in [&live, &ready] {
             probe.clone().configure(routes);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{Server, ServiceRequest, ServiceResponse};
-use actix_web::http::{KeepAlive, header};
+use actix_web::http::{KeepAlive, StatusCode, header};
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{
     App, FromRequest, Handler, HttpMessage, HttpResponse, HttpServer, Resource, Responder, guard,
@@ -54,6 +54,7 @@ pub(super) struct Settings {
 pub(super) fn serve<R>(
     settings: Settings,
     address: &BindAddress,
+    tls: Option<rustls::ServerConfig>,
     routes: R,
 ) -> anyhow::Result<Option<(Server, SocketAddr)>>
 where
@@ -79,11 +80,12 @@ where
         .client_disconnect_timeout(SLOW)
         .shutdown_timeout(STOP_SECONDS)
         .tcp_nodelay(true)
-        .disable_signals()
-        .listen(listener)
-        .with_context(cannot)?
-        .run();
-    Ok(Some((server, bound)))
+        .disable_signals();
+    let server = match tls {
+        None => server.listen(listener),
+        Some(tls) => server.listen_rustls_0_23(listener, tls),
+    };
+    Ok(Some((server.with_context(cannot)?.run(), bound)))
 }
 
 /// A page that can be read: GET and HEAD, everything else is a 405.
@@ -110,6 +112,18 @@ pub(super) fn plain(mut answer: HttpResponse) -> HttpResponse {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, header::HeaderValue::from_static("nosniff"));
     headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache, no-store"));
     answer
+}
+
+/// A request of a webhook that got no review for an answer, with its line in the log.
+pub(super) fn rejected(path: &str, status: StatusCode, reason: &str) -> HttpResponse {
+    tracing::warn!(path, status = status.as_u16(), reason, "a call of a webhook was rejected");
+    plain(HttpResponse::build(status).body(format!("{} {reason}\n", status.as_u16())))
+}
+
+/// The answer to any other method where only POST is allowed.
+pub(super) async fn only_post() -> HttpResponse {
+    let mut answer = HttpResponse::MethodNotAllowed();
+    plain(answer.insert_header((header::ALLOW, "POST")).body("405 method not allowed\n"))
 }
 
 async fn not_found() -> HttpResponse {
