@@ -14,7 +14,7 @@
 //! - [`supervisor`]: the state machine of one Task, pure, and the thin actor around it.
 //! - [`dispatcher`]: routes what the watches see, grants slots, keeps all timers.
 //! - [`cluster`]: everything that talks to the API server.
-//! - [`web`]: the servers for probes and metrics.
+//! - [`web`]: the servers for probes, metrics and webhooks.
 //! - [`telemetry`]: log lines and metrics.
 //! - [`run`]: starts and stops all of it; [`cli`]: the command line.
 
