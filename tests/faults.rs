@@ -10,7 +10,7 @@ use kube::api::DeleteParams;
 use serde_json::json;
 use support::{Operator, SOON, Space, condition, crds};
 use test_cluster::audit::summary;
-use test_cluster::{Cluster, Program, eventually};
+use test_cluster::{Cluster, Program, User, eventually};
 
 /// For many Tasks at once, or after an outage.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -246,13 +246,7 @@ async fn a_deployment_of_another_selector_is_made_anew() {
 
 #[tokio::test]
 async fn a_missing_permission_is_named_and_other_tasks_go_on() {
-    let cluster = Cluster::builder()
-        .whole()
-        .crds(&crds())
-        .user(test_cluster::credentials::User::new("limited"))
-        .start()
-        .await
-        .unwrap();
+    let cluster = Cluster::builder().whole().crds(&crds()).user(User::new("limited")).start().await.unwrap();
     let space = space(&cluster, "limited").await;
     let rules = json!([
         {"apiGroups": ["task.example.io"], "resources": ["tasks", "tasks/status", "tasks/finalizers"], "verbs": ["*"]},
@@ -260,15 +254,7 @@ async fn a_missing_permission_is_named_and_other_tasks_go_on() {
         {"apiGroups": [""], "resources": ["services", "configmaps", "pods"], "verbs": ["*"]},
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["*"]},
     ]);
-    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "limited"}, "rules": rules});
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "limited"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "limited"},
-        "subjects": [{"kind": "User", "name": "limited", "apiGroup": "rbac.authorization.k8s.io"}],
-    });
-    let (ok, said) =
-        space.apply(&json!({"apiVersion": "v1", "kind": "List", "items": [role, binding]}).to_string()).await;
-    assert!(ok, "{said}");
+    grant(&space, rules).await;
     let operator = Operator::started(&cluster.kubeconfig("limited").unwrap(), &[]).await;
     space.task("web", json!({})).await;
     let failed = space.until_phase("web", "Failed").await;
@@ -281,4 +267,48 @@ async fn a_missing_permission_is_named_and_other_tasks_go_on() {
     let (ok, said) = space.kubectl(&["patch", "clusterrole", "limited", "--type=json", "-p", &more]).await;
     assert!(ok, "{said}");
     space.until_phase("web", "Succeeded").await;
+}
+
+#[tokio::test]
+async fn a_kind_that_may_not_be_listed_is_said_once_and_asked_for_slowly() {
+    let builder = Cluster::builder().crds(&crds()).user(User::new("limited"));
+    let cluster = builder.start().await.unwrap();
+    let space = space(&cluster, "unlisted").await;
+    let rules = json!([
+        {"apiGroups": ["task.example.io"], "resources": ["tasks"], "verbs": ["*"]},
+        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["services"], "verbs": ["*"]},
+    ]);
+    grant(&space, rules).await;
+    let mark = cluster.audit_mark().unwrap();
+    let operator = Operator::start(&cluster.kubeconfig("limited").unwrap(), &[]);
+    operator.wait_for_log("cannot list resource").await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let requests = mark.requests_of("limited").unwrap();
+    let asked = requests.iter().filter(|request| request.resource() == "configmaps").count();
+    assert!((2..=12).contains(&asked), "asked {asked} times in ten seconds");
+    let said: Vec<String> =
+        operator.log().lines().filter(|l| l.contains("configmaps")).map(str::to_owned).collect();
+    assert_eq!(said.len(), 1, "{said:#?}");
+    let (_, page) = operator.get("probes", "/readyz?verbose").await;
+    assert!(page.contains("[-]watches-synced"), "{page}");
+
+    grant(&space, json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])).await;
+    operator.wait_for_log("all watches are synced").await;
+}
+
+/// Gives the user `limited` a ClusterRole of these rules.
+async fn grant(space: &Space<'_>, rules: serde_json::Value) {
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "limited"},
+        "rules": rules,
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "limited"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "limited"},
+        "subjects": [{"kind": "User", "name": "limited", "apiGroup": "rbac.authorization.k8s.io"}],
+    });
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [role, binding]});
+    let (ok, said) = space.apply(&list.to_string()).await;
+    assert!(ok, "{said}");
 }

@@ -8,9 +8,10 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
+use futures::future;
 use futures::stream::{self, Stream};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
@@ -54,8 +55,8 @@ impl WatchId {
 /// What a stream told.
 #[derive(Debug)]
 pub enum Sighting {
-    /// A list begins; what it does not hold is gone once it is complete.
-    ListBegan,
+    /// A list began then; what it does not hold is gone once it is complete.
+    ListBegan(Instant),
     /// A Task, from a list or because it changed.
     Task(Box<ObservedTask>, bool),
     /// A Task that is gone.
@@ -176,7 +177,7 @@ async fn follow<S: Sighted>(client: Client, id: WatchId, metrics: Metrics, sink:
         watcher::Config { label_selector: S::LABELS.map(str::to_owned), ..watcher::Config::default() }
             .timeout(WATCH_SECONDS)
             .page_size(PAGE);
-    let events = watcher(api, config).backoff(Reconnect::default());
+    let events = begun(watcher(api, config)).backoff(Reconnect::default());
     let mut batches = pin!(sightings::<S>(events, id.clone(), metrics).ready_chunks(BATCH));
     while let Some(chunks) = batches.next().await {
         let sightings = chunks.into_iter().flatten().collect();
@@ -186,21 +187,58 @@ async fn follow<S: Sighted>(client: Client, id: WatchId, metrics: Metrics, sink:
     }
 }
 
+/// The events with the moment at which the list they begin was asked for. A
+/// list that fails has told nothing: it neither ends an outage nor the backoff.
+fn begun<S>(
+    events: impl Stream<Item = watcher::Result<Event<S>>>,
+) -> impl Stream<Item = watcher::Result<(Option<Instant>, Event<S>)>> {
+    let mut began = None;
+    events.filter_map(move |event| {
+        let told = match event {
+            Ok(Event::Init) => {
+                began = Some(Instant::now());
+                None
+            }
+            Ok(event) => Some(Ok((began.take(), event))),
+            Err(error) => {
+                began = None;
+                Some(Err(error))
+            }
+        };
+        future::ready(told)
+    })
+}
+
+/// An error of a watch in one line.
+fn reason(error: &watcher::Error) -> String {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.message.clone(),
+        error => error.to_string(),
+    }
+}
+
 fn sightings<S: Sighted>(
-    events: impl Stream<Item = watcher::Result<Event<Watched<S>>>>,
+    events: impl Stream<Item = watcher::Result<(Option<Instant>, Event<Watched<S>>)>>,
     id: WatchId,
     metrics: Metrics,
 ) -> impl Stream<Item = Vec<Sighting>> {
     let mut broken = false;
     events.flat_map(move |event| {
-        let mut out = Vec::with_capacity(1);
+        let mut out = Vec::with_capacity(2);
         if broken && event.is_ok() {
             broken = false;
             tracing::info!(kind = id.kind_name(), namespace = id.namespace, "the watch works again");
             out.push(Sighting::Restored);
         }
+        let event = event.map(|(began, event)| {
+            out.extend(began.map(Sighting::ListBegan));
+            event
+        });
         match event {
-            Ok(Event::Init) => out.push(Sighting::ListBegan),
+            Ok(Event::Init) => {}
             Ok(Event::InitApply(object)) => out.push(object.shape.seen(true)),
             Ok(Event::InitDone) => out.push(Sighting::ListDone),
             Ok(Event::Apply(object)) => out.push(object.shape.seen(false)),
@@ -208,11 +246,16 @@ fn sightings<S: Sighted>(
             Err(error) => {
                 metrics.watch_restarted(id.kind_name());
                 // Said once per outage: on call, nobody wants it every few seconds.
+                let error = reason(&error);
                 if broken {
-                    tracing::debug!(kind = id.kind_name(), %error, "the watch is still broken");
+                    tracing::debug!(kind = id.kind_name(), error, "the watch is still broken");
                 } else {
-                    tracing::warn!(kind = id.kind_name(), namespace = id.namespace, %error,
-                        "the watch broke and is started again");
+                    tracing::warn!(
+                        kind = id.kind_name(),
+                        namespace = id.namespace,
+                        error,
+                        "the watch broke and is started again"
+                    );
                     out.push(Sighting::Broke);
                 }
                 broken = true;
@@ -260,6 +303,20 @@ mod tests {
         }
         waits.reset();
         assert!(waits.next().unwrap() <= Duration::from_millis(200));
+    }
+
+    #[tokio::test]
+    async fn a_list_that_fails_tells_of_no_beginning() {
+        let events = stream::iter([
+            Ok(Event::Init),
+            Err(watcher::Error::NoResourceVersion),
+            Ok(Event::Init),
+            Ok(Event::InitApply(1)),
+            Ok(Event::InitDone),
+        ]);
+        let told: Vec<_> =
+            begun(events).map(|told| told.map(|(began, _)| began.is_some()).ok()).collect().await;
+        assert_eq!(told, [None, Some(true), Some(false)]);
     }
 
     #[test]

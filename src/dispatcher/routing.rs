@@ -25,7 +25,7 @@ impl Dispatcher {
             let began = self.watches.get(&watch).map(|state| state.list_began).unwrap_or_default();
             let source = |listed| if listed { Source::List(began) } else { Source::Change };
             match sighting {
-                Sighting::ListBegan => self.list_began(&watch),
+                Sighting::ListBegan(at) => self.list_began(&watch, at),
                 Sighting::ListDone => self.list_done(&watch, began),
                 Sighting::Task(task, listed) => self.task(*task, source(listed)),
                 Sighting::TaskGone(task) => self.task_gone(&task),
@@ -37,10 +37,10 @@ impl Dispatcher {
         }
     }
 
-    fn list_began(&mut self, watch: &WatchId) {
-        let now = self.now();
+    fn list_began(&mut self, watch: &WatchId, at: std::time::Instant) {
+        let began = self.clock.read(at);
         if let Some(state) = self.watches.get_mut(watch) {
-            state.list_began = now;
+            state.list_began = began;
         }
     }
 

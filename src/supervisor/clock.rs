@@ -23,8 +23,9 @@ impl Clock {
         Now { monotonic: Instant(milliseconds), wall: jiff::Timestamp::now().as_second() }
     }
 
-    /// As the runtime's timers want it.
-    pub fn at(&self, instant: Instant) -> time::Instant {
-        self.zero + time::Duration::from_millis(instant.0)
+    /// A moment of the runtime's clock on this one.
+    pub fn read(&self, moment: time::Instant) -> Instant {
+        let since = moment.saturating_duration_since(self.zero);
+        Instant(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 }

@@ -1,8 +1,9 @@
-//! The servers: probes on one address, metrics on another.
+//! The servers: probes, metrics and webhooks, each on an address of its own.
 //!
 //! - [`bind`] — the addresses; `server` — what all servers have in common
 //! - [`health`] — the checks behind `/healthz` and `/readyz`; [`probes`] — their pages
 //! - [`metrics`] — `/metrics`
+//! - [`webhooks`] — the TLS server; [`tls`] — its certificate; [`admission`] — what it is asked about Tasks
 //! - [`conversion`] — `/convert`; [`review`] — what it answers; `body` — bodies that are read with bounds
 //!
 //! Each server has a thread of its own, so that a probe is answered, and can
