@@ -89,7 +89,7 @@ impl Default for TaskSpec {
     }
 }
 
-/// One variable of the environment. Its schema is [`schema::env_list`].
+/// One variable of the environment. Its schema is made by `schema::env_list`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EnvVar {
     /// The name.

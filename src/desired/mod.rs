@@ -6,8 +6,8 @@
 //! - [`labels`], [`render`]: what they look like; [`env_order`]: the order of variables
 //! - [`covers`]: whether an object carries all that is wanted
 //! - [`merge`]: what to change of an object that does not
-//! - [`ownership`]: whose an object is
-//! - [`kind`], [`digest`]: which child, and in which state
+//! - [`mod@ownership`]: whose an object is
+//! - [`kind`], [`mod@digest`]: which child, and in which state
 
 pub mod covers;
 pub mod digest;

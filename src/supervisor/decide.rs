@@ -4,29 +4,19 @@
 //! change the record, then, unless a request is under way, asks the plan what
 //! comes next. At most one request of a Task is under way at any time.
 
-use std::time::Duration;
-
 use crate::api::TaskKey;
 use crate::api::v1::Phase;
-use crate::desired::ChildKind;
 
 use super::backoff;
 use super::event::{
     Answer, Command, Event, Failure, FailureClass, Note, Outcome, Priority, Report, Request, Source, TaskView,
 };
-use super::phase::TELL_AFTER_FAILURES;
 use super::plan::{self, Next};
-use super::state::{
-    Asked, Child, Diagnosis, Pass, Presence, Rollout, State, StatusTrouble, TaskRecord, Trouble,
-};
+use super::state::{Asked, Child, Diagnosis, Pass, Presence, Rollout, State, TaskRecord};
 use super::time::{Instant, Now};
 
-/// A conflict is looked at again at once this often in a pass.
-const QUICK_RETRIES: u8 = 3;
 /// A pass that sends more requests than this is going round in circles.
 const REQUESTS_IN_A_PASS: u8 = 24;
-/// A pass that lost its leadership is tried again after this.
-const AFTER_FENCING: Duration = Duration::from_secs(1);
 
 impl State {
     /// The record of a Task that was not known before. `children` is
@@ -122,7 +112,7 @@ impl State {
 
     /// Asks to be woken then or when the next pass is due, whichever is first.
     /// A wake-up that was asked for earlier stays: too early a one costs nothing.
-    fn wake(&mut self, at: Instant, out: &mut Vec<Command>) {
+    pub(super) fn wake(&mut self, at: Instant, out: &mut Vec<Command>) {
         let at = at.min(self.requeue_at);
         if self.wake_at.is_none_or(|asked| at < asked) {
             self.wake_at = Some(at);
@@ -137,7 +127,7 @@ impl State {
     }
 
     /// Within a pass: the next request, or its end.
-    fn advance(&mut self, now: Instant, out: &mut Vec<Command>) {
+    pub(super) fn advance(&mut self, now: Instant, out: &mut Vec<Command>) {
         self.settle(now);
         self.announce(out);
         match plan::next(self, now) {
@@ -170,7 +160,7 @@ impl State {
         }
     }
 
-    fn send(&mut self, request: Request, now: Instant, out: &mut Vec<Command>) {
+    pub(super) fn send(&mut self, request: Request, now: Instant, out: &mut Vec<Command>) {
         let Pass::Running { asked, requests, .. } = &mut self.pass else {
             return;
         };
@@ -203,7 +193,7 @@ impl State {
         out.push(Command::Send(request));
     }
 
-    fn finish(&mut self, next: Option<Instant>, now: Instant, out: &mut Vec<Command>) {
+    pub(super) fn finish(&mut self, next: Option<Instant>, now: Instant, out: &mut Vec<Command>) {
         let Pass::Running { started, requests, failed, .. } = self.pass else {
             return;
         };
@@ -247,7 +237,7 @@ impl State {
         self.advance(at, out);
     }
 
-    fn looked_at_pods(&mut self, fault: Option<Box<super::state::PodFault>>, now: Instant) {
+    pub(super) fn looked_at_pods(&mut self, fault: Option<Box<super::state::PodFault>>, now: Instant) {
         self.diagnosis.looked_at = Some(now);
         self.diagnosis.looks = self.diagnosis.looks.saturating_add(1);
         self.diagnosis.fault = fault;
@@ -281,106 +271,6 @@ impl State {
             }));
         }
     }
-
-    fn failed(&mut self, failure: Failure, now: Instant, out: &mut Vec<Command>) {
-        let Pass::Running { asked, conflicts, failed, .. } = &mut self.pass else {
-            return;
-        };
-        let asked = *asked;
-        match failure.class {
-            FailureClass::Stale if *conflicts < QUICK_RETRIES => {
-                *conflicts += 1;
-                let look = match asked {
-                    Asked::Child(kind) => Request::LookAtChild(kind),
-                    Asked::Task | Asked::Farewell | Asked::Status(_) | Asked::Pods => Request::LookAtTask,
-                };
-                return self.send(look, now, out);
-            }
-            FailureClass::Fenced => {
-                self.finish(None, now, out);
-                self.requeue_at = now.after(AFTER_FENCING);
-                return self.wake(self.requeue_at, out);
-            }
-            FailureClass::Stale | FailureClass::Transient | FailureClass::Terminal | FailureClass::Ending => {
-                *failed = true
-            }
-        }
-        match asked {
-            Asked::Status(_) => {
-                self.status_failed(&failure, now, out);
-                self.finish_after_failure(now, out);
-            }
-            Asked::Pods => {
-                self.looked_at_pods(None, now);
-                self.advance(now, out);
-            }
-            Asked::Task | Asked::Farewell | Asked::Child(_) => {
-                if self.work_failed(failure, asked, now, out) {
-                    self.advance(now, out);
-                } else {
-                    self.finish_after_failure(now, out);
-                }
-            }
-        }
-    }
-
-    fn finish_after_failure(&mut self, now: Instant, out: &mut Vec<Command>) {
-        let retries = [self.trouble.as_ref().map(|t| t.retry_at), self.status_trouble.map(|t| t.retry_at)];
-        self.finish(retries.into_iter().flatten().min(), now, out);
-    }
-
-    fn status_failed(&mut self, failure: &Failure, now: Instant, out: &mut Vec<Command>) {
-        let failures = self.status_trouble.map_or(0, |trouble| trouble.failures).saturating_add(1);
-        let wait =
-            backoff::after_failures(failures, self.seed()).max(failure.retry_after.unwrap_or_default());
-        self.status_trouble = Some(StatusTrouble { failures, retry_at: now.after(wait) });
-        if failure.class == FailureClass::Terminal {
-            out.push(Command::Record(reconcile_failed(failure.message.to_string(), None)));
-        }
-    }
-
-    /// Remembers what stands in the way; true if the status should tell of it now.
-    fn work_failed(&mut self, failure: Failure, asked: Asked, now: Instant, out: &mut Vec<Command>) -> bool {
-        let terminal = failure.class == FailureClass::Terminal;
-        let earlier = self.trouble.take().filter(|earlier| earlier.identity == failure.identity);
-        let failures = earlier.as_ref().map_or(0, |earlier| earlier.failures).saturating_add(1);
-        let wait =
-            backoff::after_failures(failures, self.seed()).max(failure.retry_after.unwrap_or_default());
-        // The text of the first one stays: request ids and durations in it would make each one new.
-        let message = earlier.map_or(failure.message, |earlier| earlier.message);
-        let told = terminal || (failures == TELL_AFTER_FAILURES && failure.class != FailureClass::Ending);
-        if told {
-            let related = if let Asked::Child(kind) = asked { Some(kind) } else { None };
-            out.push(Command::Record(match asked {
-                Asked::Farewell => cleanup_failed(message.to_string()),
-                _ => reconcile_failed(message.to_string(), related),
-            }));
-        }
-        let tells = terminal || (failures >= TELL_AFTER_FAILURES && failure.class != FailureClass::Ending);
-        self.trouble = Some(Box::new(Trouble {
-            terminal,
-            reason: failure.reason,
-            message,
-            identity: failure.identity,
-            failures,
-            retry_at: now.after(wait),
-        }));
-        tells
-    }
-
-    /// The API server answers again: what failed for its sake is tried at once.
-    fn forget_passing_trouble(&mut self, now: Instant) -> bool {
-        let mut any = false;
-        if let Some(trouble) = self.trouble.as_mut().filter(|trouble| !trouble.terminal) {
-            trouble.retry_at = now;
-            any = true;
-        }
-        if let Some(trouble) = &mut self.status_trouble {
-            trouble.retry_at = now;
-            any = true;
-        }
-        any
-    }
 }
 
 fn priority_of(source: Source) -> Priority {
@@ -398,12 +288,4 @@ fn deleted() -> Note {
         text: "Task deleted successfully".into(),
         related: None,
     }
-}
-
-fn reconcile_failed(text: String, related: Option<ChildKind>) -> Note {
-    Note { warning: true, reason: "ReconcileFailed", action: "Reconcile", text: text.into(), related }
-}
-
-fn cleanup_failed(text: String) -> Note {
-    Note { warning: true, reason: "CleanupFailed", action: "Delete", text: text.into(), related: None }
 }

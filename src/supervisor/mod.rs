@@ -4,11 +4,11 @@
 //! no I/O and reads no clock. Around it stands a thin actor that carries the
 //! commands out. Within:
 //!
-//! - [`state`]: the record; [`record`]: how views of objects change it
+//! - [`state`]: the record; `record`: how views of objects change it
 //! - [`event`]: what comes in and what goes out
-//! - [`decide`]: the pass, its retries and its end
-//! - [`plan`]: the next difference between what is and what should be
-//! - [`phase`]: phase and conditions; [`status`]: their form
+//! - `decide`: the pass and its end; `trouble`: what a failed request leads to
+//! - `plan`: the next difference between what is and what should be
+//! - `phase`: phase and conditions; [`status`]: their form
 //! - [`backoff`], [`time`]: waits, and the clock as an argument
 //! - [`actor`]: the shell; `compare`: an observed child against what is wanted
 
@@ -24,6 +24,7 @@ mod record;
 pub mod state;
 pub mod status;
 pub mod time;
+mod trouble;
 
 pub use event::{Command, Event};
 pub use state::State;

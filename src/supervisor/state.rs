@@ -9,7 +9,7 @@ use super::time::Instant;
 
 /// The record of one Task and of the pass that may be under way for it.
 ///
-/// Only [`State::on`](super::decide) changes it.
+/// Only [`State::on`] changes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// Which Task.
