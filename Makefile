@@ -18,9 +18,10 @@ build: ## Build the operator for release, into target/release
 test: ## Run all tests; builds the control plane first where that was not done yet
 	hack/test
 
-lint: ## Formatting, clippy with warnings as errors, licences and advisories
+lint: ## Formatting, clippy and documentation with warnings as errors, licences and advisories
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --locked
 	hack/deny
 
 fmt: ## Format the code
