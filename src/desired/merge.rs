@@ -78,10 +78,22 @@ impl Path {
 
 fn merge(live: &Value, wanted: &Value, path: &mut Path) -> Value {
     match (live, wanted) {
-        // A selector is one value: another key in it would keep Pods out.
-        _ if path.ends_with(&["spec", "selector"]) => wanted.clone(),
+        // A selector is one value: another key in it would keep Pods out. So is a
+        // profile: what belongs to another type of it is refused.
+        _ if path.ends_with(&["spec", "selector"]) || path.ends_with(&["seccompProfile"]) => wanted.clone(),
         (Value::Object(live), Value::Object(wanted)) => {
             let mut merged = live.clone();
+            if path.ends_with(&["volumes"]) {
+                // A volume shows one thing: what it showed instead goes.
+                merged.retain(|name, _| wanted.contains_key(name));
+            }
+            if path.ends_with(&["containers"])
+                && !wanted.contains_key("env")
+                && let Some(Value::Array(variables)) = live.get("env")
+            {
+                // No variable is wanted, and a list that is empty is not written.
+                merged.insert("env".to_owned(), Value::Array(merge_variables(variables, &[], &path.gone)));
+            }
             for (name, wanted) in wanted {
                 path.steps.push(name.clone());
                 let value = live.get(name).map_or_else(|| wanted.clone(), |live| merge(live, wanted, path));
@@ -331,6 +343,37 @@ mod tests {
         let shape: ServiceShape = serde_json::from_value(now).unwrap();
         let wanted: ServiceShape = serde_json::from_value(rendered(ChildKind::Service, &spec)).unwrap();
         assert!(shape.covers(&wanted));
+    }
+
+    fn owning(mut live: Value, names: &[&str]) -> Value {
+        let env: Map<String, Value> =
+            names.iter().map(|name| (format!("k:{{\"name\":\"{name}\"}}"), json!({}))).collect();
+        live["metadata"]["managedFields"] = json!([{"manager": "task-operator", "operation": "Update", "fieldsV1":
+            {"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"task\"}": {"f:env": env}}}}}}}]);
+        live
+    }
+
+    #[test]
+    fn the_last_variable_that_left_the_task_goes_too() {
+        let kind = ChildKind::Deployment;
+        let live = owning(live(kind, &spec(&[("A", "1")])), &["A"]);
+        let (now, _) = patched(live, &rendered(kind, &spec(&[])), kind);
+        let env = &now["spec"]["template"]["spec"]["containers"][0]["env"];
+        assert!(env.as_array().is_none_or(Vec::is_empty), "{env}");
+    }
+
+    #[test]
+    fn a_volume_and_a_profile_of_another_kind_leave_nothing_behind() {
+        let (kind, spec) = (ChildKind::Deployment, spec(&[]));
+        let mut live = live(kind, &spec);
+        let pod = &mut live["spec"]["template"]["spec"];
+        pod["volumes"][0] = json!({"name": "task-config", "emptyDir": {}});
+        pod["securityContext"]["seccompProfile"] = json!({"type": "Localhost", "localhostProfile": "x.json"});
+        let (now, _) = patched(live, &rendered(kind, &spec), kind);
+        let pod = &now["spec"]["template"]["spec"];
+        // The API server refuses a volume of two kinds, and a file for a profile that is not local.
+        assert!(pod["volumes"][0]["emptyDir"].is_null(), "{pod:#}");
+        assert!(pod["securityContext"]["seccompProfile"]["localhostProfile"].is_null(), "{pod:#}");
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub(super) async fn every_owned_field_comes_back_within_two_seconds(_: &Bed, spa
         ("mount", "Deployment", "web", with_container(json!({"volumeMounts": [{"$patch": "delete", "mountPath": "/etc/task"}]}))),
         ("mount read-only", "Deployment", "web", with_container(json!({"volumeMounts": [{"mountPath": "/etc/task", "readOnly": false}]}))),
         ("volume", "Deployment", "web", pod(json!({"volumes": [{"name": "task-config", "configMap": {"name": "other"}}]}))),
+        ("volume kind", "Deployment", "web", pod(json!({"volumes": [{"name": "task-config", "configMap": null, "emptyDir": {}}]}))),
+        ("seccomp file", "Deployment", "web", pod(json!({"securityContext": {"seccompProfile": {"type": "Localhost", "localhostProfile": "x.json"}}}))),
         ("token", "Deployment", "web", pod(json!({"automountServiceAccountToken": true}))),
         ("seccomp", "Deployment", "web", pod(json!({"securityContext": {"seccompProfile": {"type": "Unconfined"}}}))),
         ("deployment label", "Deployment", "web", json!({"metadata": {"labels": {"app.kubernetes.io/part-of": "evil"}}})),

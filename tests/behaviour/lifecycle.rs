@@ -111,6 +111,15 @@ pub(super) async fn an_edit_rolls_out_and_what_left_the_task_leaves_the_children
     assert_eq!(service["spec"]["ports"][0]["port"], 81);
     let config = space.get("ConfigMap", "web-config").await.unwrap();
     assert_eq!(config["data"]["app.conf"], "port: 81\nenv: {\"B\":\"$(Z)\",\"C\":\"3\",\"Z\":\"2\"}\n");
+
+    // Also the last of them.
+    space.patch("Task", "web", json!({"spec": {"env": {"B": null, "C": null, "Z": null}}})).await;
+    space
+        .until(SOON, "Deployment", "web", "without variables", |deployment| {
+            container(deployment)["env"].as_array().is_none_or(Vec::is_empty)
+        })
+        .await;
+    space.until_phase("web", "Succeeded").await;
 }
 
 pub(super) async fn a_background_deletion_takes_the_children_along(_: &Bed, space: &Space<'_>) {
