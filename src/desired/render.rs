@@ -87,7 +87,7 @@ pub fn deployment(key: &TaskKey, uid: &Uid, spec: &TaskSpec) -> DeploymentShape 
         metadata,
         spec: DeploymentSpec {
             replicas: spec.replicas,
-            selector: LabelSelector { match_labels: selector(&key.name) },
+            selector: LabelSelector { match_labels: selector(&key.name), match_expressions: None },
             template: PodTemplate {
                 metadata: Metadata { labels: labels(&key.name), ..Metadata::default() },
                 spec: PodSpec {
