@@ -145,3 +145,91 @@ fn parse(key: &str) -> Option<Value> {
 fn has_key(entry: &Value, key: &Value) -> bool {
     key.as_object().is_some_and(|key| key.iter().all(|(name, value)| &entry[name] == value))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn in_container(fields: Value) -> Value {
+        json!({"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"task\"}": fields}}}}})
+    }
+
+    /// A Deployment that these managers, the last one last, set these fields of.
+    fn set_by(managers: &[(&str, Value)]) -> Value {
+        let mut live = render::body(
+            ChildKind::Deployment,
+            &TaskKey::new("default", "web"),
+            &"u".into(),
+            &TaskSpec::default(),
+        );
+        live["metadata"]["managedFields"] = managers
+            .iter()
+            .enumerate()
+            .map(|(minute, (manager, fields))| {
+                json!({"manager": manager, "operation": "Update", "time": format!("2026-12-01T00:0{minute}:00Z"), "fieldsV1": fields})
+            })
+            .collect();
+        live
+    }
+
+    #[test]
+    fn the_last_who_set_a_field_of_ours_is_named() {
+        let replicas = || json!({"f:spec": {"f:replicas": {}}});
+        let image = || in_container(json!({".": {}, "f:image": {}}));
+        let live = set_by(&[
+            ("task-operator", image()),
+            ("kubectl-edit", image()),
+            ("kube-controller-manager", replicas()),
+        ]);
+        assert_eq!(contender(&live).as_deref(), Some("kube-controller-manager"), "an autoscaler");
+        let live = set_by(&[
+            ("kube-controller-manager", replicas()),
+            ("kubectl-edit", image()),
+            ("task-operator", image()),
+        ]);
+        assert_eq!(contender(&live).as_deref(), Some("kubectl-edit"));
+    }
+
+    #[test]
+    fn who_set_other_fields_is_not_named() {
+        let fields = [
+            json!({"f:status": {"f:readyReplicas": {}}}),
+            json!({"f:metadata": {"f:annotations": {".": {}, "f:deployment.kubernetes.io/revision": {}}}}),
+            json!({"f:metadata": {"f:labels": {"f:team": {}}}}),
+            json!({"f:spec": {"f:strategy": {"f:type": {}}}}),
+            in_container(json!({".": {}, "f:resources": {}})),
+            in_container(
+                json!({"f:env": {".": {}, "k:{\"name\":\"FOREIGN\"}": {".": {}, "f:name": {}, "f:value": {}}}}),
+            ),
+            json!({"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"proxy\"}": {".": {}, "f:image": {}}}}}}}),
+        ];
+        for field in fields {
+            assert_eq!(contender(&set_by(&[("other", field.clone())])), None, "{field}");
+        }
+        assert_eq!(contender(&json!({})), None);
+    }
+
+    #[test]
+    fn a_variable_that_both_set_is_contended_and_never_released() {
+        let variable = |fields: Value| in_container(json!({"f:env": {"k:{\"name\":\"A\"}": fields}}));
+        let ours = variable(json!({".": {}, "f:name": {}}));
+        let live =
+            set_by(&[("task-operator", ours.clone()), ("kubectl-set", variable(json!({"f:value": {}})))]);
+        assert_eq!(contender(&live).as_deref(), Some("kubectl-set"));
+        assert!(!Released::of(&live).variable(&json!({"name": "A"})));
+        assert!(Released::of(&set_by(&[("task-operator", ours)])).variable(&json!({"name": "A"})));
+    }
+
+    #[test]
+    fn a_port_is_released_by_its_number_and_protocol() {
+        let ports = in_container(
+            json!({"f:ports": {".": {}, "k:{\"containerPort\":81,\"protocol\":\"TCP\"}": {".": {}}}}),
+        );
+        let released = Released::of(&set_by(&[("task-operator", ports)]));
+        assert!(released.port(&json!({"containerPort": 81, "protocol": "TCP"})));
+        assert!(!released.port(&json!({"containerPort": 81, "protocol": "UDP"})));
+        assert!(!released.port(&json!({"port": 81, "protocol": "TCP"})));
+    }
+}

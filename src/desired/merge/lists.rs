@@ -108,7 +108,7 @@ pub(super) fn variables(live: &[Value], wanted: &[Value], released: &Released) -
     }
     for (place, entry) in live.iter().enumerate() {
         if Some(place) == last {
-            // What others refer to from behind stays in front of them, and all of ours is set by now.
+            // The rest of ours too, so that variables of others behind can refer to all of them.
             merged.extend(ours.by_ref());
         } else if is_ours(entry) {
             merged.extend(ours.next());

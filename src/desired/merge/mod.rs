@@ -13,6 +13,8 @@
 
 mod lists;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 
 use serde_json::{Map, Value};

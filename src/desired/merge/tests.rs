@@ -1,26 +1,25 @@
 //! Corrections of objects as people and controllers leave them.
 
-use proptest::prelude::*;
 use serde_json::json;
 
 use crate::api::v1::TaskSpec;
 use crate::api::{TaskKey, Uid};
-use crate::desired::shape::{DeploymentShape, ServiceShape};
-use crate::desired::{Covers, body, deployment};
+use crate::desired::shape::ServiceShape;
+use crate::desired::{Covers, body};
 
 use super::*;
 use crate::desired::contender;
 
-fn spec(env: &[(&str, &str)]) -> TaskSpec {
+pub(super) fn spec(env: &[(&str, &str)]) -> TaskSpec {
     let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     TaskSpec { replicas: 2, image: "nginx:alpine".to_owned(), port: 80, env }
 }
 
-fn rendered(kind: ChildKind, spec: &TaskSpec) -> Value {
+pub(super) fn rendered(kind: ChildKind, spec: &TaskSpec) -> Value {
     body(kind, &TaskKey::new("default", "web"), &Uid::from("u-1"), spec)
 }
 
-fn live(kind: ChildKind, spec: &TaskSpec) -> Value {
+pub(super) fn live(kind: ChildKind, spec: &TaskSpec) -> Value {
     let mut live = rendered(kind, spec);
     live["metadata"]["uid"] = json!("c-1");
     live["metadata"]["resourceVersion"] = json!("7");
@@ -28,7 +27,7 @@ fn live(kind: ChildKind, spec: &TaskSpec) -> Value {
 }
 
 /// RFC 7386, as the API server carries it out.
-fn apply(target: &mut Value, patch: &Value) {
+pub(super) fn apply(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
         return;
@@ -160,26 +159,96 @@ fn another_selector_means_a_new_deployment() {
     );
 }
 
-proptest! {
-    #[test]
-    fn any_change_is_repaired_and_then_nothing_is_left_to_do(
-        before in prop::collection::btree_map("[A-E]", "\\$\\([A-E]\\)|x", 0..5),
-        after in prop::collection::btree_map("[A-E]", "\\$\\([A-E]\\)|x", 0..5),
-        replicas in 0..5, port in 1..5,
-    ) {
-        let old = TaskSpec { env: before, ..spec(&[]) };
-        let new = TaskSpec { env: after, replicas, port, ..spec(&[]) };
-        for kind in ChildKind::ALL {
-            let mut object = live(kind, &old);
-            let wanted = rendered(kind, &new);
-            if let Correction::Patch(patch) = correction(&object, &wanted, kind) {
-                apply(&mut object, &patch);
-            }
-            prop_assert_eq!(correction(&object, &wanted, kind), Correction::None);
-            if kind == ChildKind::Deployment {
-                let shape: DeploymentShape = serde_json::from_value(object).unwrap();
-                prop_assert!(shape.covers(&deployment(&TaskKey::new("default", "web"), &Uid::from("u-1"), &new)));
-            }
-        }
+fn in_container(live: &mut Value) -> &mut Value {
+    &mut live["spec"]["template"]["spec"]["containers"][0]
+}
+
+fn repaired(kind: ChildKind, spec: &TaskSpec, change: impl FnOnce(&mut Value)) -> Value {
+    let mut live = live(kind, spec);
+    change(&mut live);
+    patched(live, &rendered(kind, spec), kind).0
+}
+
+#[test]
+fn the_last_variable_leaves_as_well() {
+    let mut live = live(ChildKind::Deployment, &spec(&[("A", "1")]));
+    live["metadata"]["managedFields"] = json!([{"manager": "task-operator", "fieldsV1":
+        {"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"task\"}": {"f:env": {".": {}, "k:{\"name\":\"A\"}": {}}}}}}}}}]);
+    let (mut now, _) = patched(live, &rendered(ChildKind::Deployment, &spec(&[])), ChildKind::Deployment);
+    assert_eq!(in_container(&mut now)["env"], json!([]));
+}
+
+#[test]
+fn variables_of_others_keep_their_places_around_ours() {
+    let before = ["FIRST", "B", "BETWEEN", "A", "LAST"].map(|name| json!({"name": name, "value": ""}));
+    let mut now = repaired(ChildKind::Deployment, &spec(&[("A", "1"), ("B", "2"), ("C", "3")]), |live| {
+        in_container(live)["env"] = json!(before);
+    });
+    let names: Vec<_> =
+        in_container(&mut now)["env"].as_array().unwrap().iter().map(|entry| entry["name"].clone()).collect();
+    assert_eq!(names, ["FIRST", "A", "BETWEEN", "B", "C", "LAST"]);
+}
+
+#[test]
+fn a_port_of_our_number_under_another_name_is_ours() {
+    let mut now = repaired(ChildKind::Deployment, &spec(&[]), |live| {
+        in_container(live)["ports"] =
+            json!([{"name": "web", "containerPort": 80, "protocol": "TCP", "hostIP": "::1"}]);
+    });
+    let right = json!([{"name": "http", "containerPort": 80, "protocol": "TCP", "hostIP": "::1"}]);
+    assert_eq!(in_container(&mut now)["ports"], right);
+}
+
+#[test]
+fn a_port_that_moves_takes_the_place_of_the_one_that_has_its_number() {
+    let mut now = repaired(ChildKind::Deployment, &spec(&[]), |live| {
+        in_container(live)["ports"] = json!([
+            {"name": "web", "containerPort": 80, "protocol": "TCP"},
+            {"name": "dns", "containerPort": 80, "protocol": "UDP"},
+            {"name": "http", "containerPort": 81, "protocol": "TCP"},
+        ]);
+    });
+    let right = json!([
+        {"name": "dns", "containerPort": 80, "protocol": "UDP"},
+        {"name": "http", "containerPort": 80, "protocol": "TCP"},
+    ]);
+    assert_eq!(in_container(&mut now)["ports"], right);
+}
+
+#[test]
+fn the_host_port_follows_where_it_followed_before() {
+    for (host, then) in [(81, 80), (8081, 8081)] {
+        let mut now = repaired(ChildKind::Deployment, &spec(&[]), |live| {
+            in_container(live)["ports"] =
+                json!([{"name": "http", "containerPort": 81, "hostPort": host, "protocol": "TCP"}]);
+        });
+        assert_eq!(in_container(&mut now)["ports"][0]["hostPort"], json!(then));
     }
+}
+
+#[test]
+fn the_only_port_of_a_service_is_ours_also_without_a_name() {
+    let now = repaired(ChildKind::Service, &spec(&[]), |live| {
+        live["spec"]["ports"] = json!([{"port": 81, "targetPort": 81, "protocol": "TCP", "nodePort": 30000}]);
+    });
+    let right =
+        json!([{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP", "nodePort": 30000}]);
+    assert_eq!(now["spec"]["ports"], right);
+}
+
+#[test]
+fn nothing_stays_of_what_became_another_thing() {
+    let now = repaired(ChildKind::Deployment, &spec(&[]), |live| {
+        let pod = &mut live["spec"]["template"]["spec"];
+        pod["volumes"] = json!([{"name": "task-config", "emptyDir": {}}]);
+        pod["containers"][0]["volumeMounts"] =
+            json!([{"name": "x", "mountPath": "/etc/task", "subPath": "y"}]);
+        pod["securityContext"] =
+            json!({"runAsUser": 7, "seccompProfile": {"type": "Localhost", "localhostProfile": "x.json"}});
+    });
+    let pod = &now["spec"]["template"]["spec"];
+    assert_eq!(pod["volumes"], json!([{"name": "task-config", "configMap": {"name": "web-config"}}]));
+    let mounts = json!([{"name": "task-config", "mountPath": "/etc/task", "readOnly": true}]);
+    assert_eq!(pod["containers"][0]["volumeMounts"], mounts);
+    assert_eq!(pod["securityContext"], json!({"runAsUser": 7, "seccompProfile": {"type": "RuntimeDefault"}}));
 }
