@@ -48,3 +48,29 @@ fn of(wanted: &impl Serialize) -> Digest {
     debug_assert!(written.is_ok());
     Digest(NonZeroU64::new(hashing.0.finish()).unwrap_or(NonZeroU64::MIN))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_changes_with_its_child_only() {
+        let usual = TaskSpec { replicas: 1, port: 80, ..TaskSpec::default() };
+        let digests = |uid: &str, spec: &TaskSpec| {
+            ChildKind::ALL.map(|kind| digest(kind, &TaskKey::new("default", "web"), &uid.into(), spec))
+        };
+        let env = [("A".to_owned(), "1".to_owned())].into();
+        let cases = [
+            ("nothing", "u", usual.clone(), [false, false, false]),
+            ("replicas", "u", TaskSpec { replicas: 2, ..usual.clone() }, [false, false, true]),
+            ("image", "u", TaskSpec { image: "x".to_owned(), ..usual.clone() }, [false, false, true]),
+            ("port", "u", TaskSpec { port: 81, ..usual.clone() }, [true, true, true]),
+            ("env", "u", TaskSpec { env, ..usual.clone() }, [true, false, true]),
+            ("owner", "another", usual.clone(), [true, true, true]),
+        ];
+        for (what, uid, spec, changed) in cases {
+            let (before, after) = (digests("u", &usual), digests(uid, &spec));
+            assert_eq!([0, 1, 2].map(|kind| before[kind] != after[kind]), changed, "{what}");
+        }
+    }
+}

@@ -32,3 +32,22 @@ pub fn selector(task: &str) -> Map {
 pub fn selector_text(task: &str) -> String {
     format!("app.kubernetes.io/instance={task},app.kubernetes.io/name={APPLICATION}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_selector_is_that_of_every_version_of_the_operator() {
+        let selector = selector("web");
+        let pairs: Vec<_> = selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(pairs.join(","), "app.kubernetes.io/instance=web,app.kubernetes.io/name=task");
+        assert_eq!(pairs.join(","), selector_text("web"));
+    }
+
+    #[test]
+    fn the_watches_see_what_is_labelled() {
+        let (key, value) = MANAGED_BY_SELECTOR.split_once('=').unwrap();
+        assert_eq!(labels("web").get(key).map(String::as_str), Some(value));
+    }
+}

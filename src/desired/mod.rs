@@ -5,7 +5,7 @@
 //! - [`shape`]: the children in lean form, for writing and reading
 //! - [`labels`], [`render`]: what they look like; [`env_order`]: the order of variables
 //! - [`covers`]: whether an object carries all that is wanted
-//! - [`merge`]: what to change of an object that does not
+//! - [`merge`]: what to change of an object that does not; [`managed_fields`]: who set what of it
 //! - [`mod@ownership`]: whose an object is
 //! - [`kind`], [`mod@digest`]: which child, and in which state
 
@@ -14,7 +14,10 @@ pub mod digest;
 pub mod env_order;
 pub mod kind;
 pub mod labels;
+pub mod managed_fields;
 pub mod merge;
+#[cfg(test)]
+mod on_a_server;
 pub mod ownership;
 pub mod render;
 pub mod shape;
@@ -23,6 +26,7 @@ pub use covers::Covers;
 pub use digest::{Digest, digest};
 pub use kind::{ChildKind, name_of, task_name_of};
 pub use labels::MANAGED_BY_SELECTOR;
-pub use merge::{Correction, contender, correction};
+pub use managed_fields::contender;
+pub use merge::{Correction, correction};
 pub use ownership::{Ownership, owner_task_name, ownership};
 pub use render::{body, config_map, deployment, service};

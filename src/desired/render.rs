@@ -87,7 +87,7 @@ pub fn deployment(key: &TaskKey, uid: &Uid, spec: &TaskSpec) -> DeploymentShape 
         metadata,
         spec: DeploymentSpec {
             replicas: spec.replicas,
-            selector: LabelSelector { match_labels: selector(&key.name) },
+            selector: LabelSelector { match_labels: selector(&key.name), match_expressions: None },
             template: PodTemplate {
                 metadata: Metadata { labels: labels(&key.name), ..Metadata::default() },
                 spec: PodSpec {
@@ -196,20 +196,61 @@ mod tests {
         assert_eq!(shape.data["app.conf"], "port: 80\nenv: {\"A\":\"1\",\"ENV\":\"prod\"}\n");
     }
 
+    /// Every word of it: a change here restarts the Pods of every Task at the next upgrade.
     #[test]
-    fn the_deployment_is_what_was_agreed() {
-        let body = body(ChildKind::Deployment, &key(), &"u-1".into(), &spec(&[("ENV", "prod")]));
-        let pod = &body["spec"]["template"]["spec"];
-        assert_eq!(pod["automountServiceAccountToken"], json!(false));
-        assert_eq!(pod["securityContext"], json!({"seccompProfile": {"type": "RuntimeDefault"}}));
-        assert_eq!(pod["containers"][0]["name"], json!("task"));
-        assert_eq!(
-            pod["containers"][0]["volumeMounts"],
-            json!([{"name": "task-config", "mountPath": "/etc/task", "readOnly": true}])
-        );
-        assert_eq!(body["metadata"]["ownerReferences"][0]["uid"], json!("u-1"));
-        assert_eq!(body["kind"], json!("Deployment"));
-        assert!(body["metadata"].get("uid").is_none() && body.get("status").is_none());
+    fn the_deployment_is_that_of_every_version_of_the_operator() {
+        let labels = json!({
+            "app.kubernetes.io/component": "server",
+            "app.kubernetes.io/instance": "web",
+            "app.kubernetes.io/managed-by": "task-operator",
+            "app.kubernetes.io/name": "task",
+            "app.kubernetes.io/part-of": "web",
+        });
+        let container = json!({
+            "name": "task",
+            "image": "nginx:alpine",
+            "ports": [{"name": "http", "containerPort": 80, "protocol": "TCP"}],
+            "env": [{"name": "ENV", "value": "prod"}],
+            "volumeMounts": [{"name": "task-config", "mountPath": "/etc/task", "readOnly": true}],
+        });
+        let expected = json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {
+                "name": "web",
+                "namespace": "default",
+                "labels": labels,
+                "annotations": {"task.example.io/env-names": "cef2426cfa5b501c"},
+                "ownerReferences": [{
+                    "apiVersion": "task.example.io/v1", "kind": "Task", "name": "web", "uid": "u-1",
+                    "controller": true, "blockOwnerDeletion": true,
+                }],
+            },
+            "spec": {
+                "replicas": 3,
+                "selector": {"matchLabels": {"app.kubernetes.io/instance": "web", "app.kubernetes.io/name": "task"}},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {
+                        "automountServiceAccountToken": false,
+                        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+                        "containers": [container],
+                        "volumes": [{"name": "task-config", "configMap": {"name": "web-config"}}],
+                    },
+                },
+            },
+        });
+        assert_eq!(body(ChildKind::Deployment, &key(), &"u-1".into(), &spec(&[("ENV", "prod")])), expected);
+    }
+
+    #[test]
+    fn the_service_leads_to_the_port_by_its_name() {
+        let body = body(ChildKind::Service, &key(), &"u-1".into(), &spec(&[]));
+        let expected = json!({
+            "selector": {"app.kubernetes.io/instance": "web", "app.kubernetes.io/name": "task"},
+            "ports": [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}],
+        });
+        assert_eq!(body["spec"], expected);
     }
 
     #[test]
@@ -220,14 +261,28 @@ mod tests {
         }
     }
 
+    #[derive(serde::Deserialize)]
+    struct Conf {
+        port: i32,
+        env: BTreeMap<String, String>,
+    }
+
+    #[test]
+    fn every_character_reads_back_from_the_configuration() {
+        let all: Vec<char> = ('\u{0}'..=char::MAX).collect();
+        for characters in all.chunks(1 << 14) {
+            let value = String::from_iter(characters);
+            let conf: Conf = serde_saphyr::from_str(&app_conf(&spec(&[("A", &value)]))).unwrap();
+            assert!(conf.env["A"] == value, "{:?} to {:?}", characters.first(), characters.last());
+        }
+    }
+
     proptest! {
         #[test]
         fn any_environment_reads_back_from_the_configuration(
             env in prop::collection::btree_map("[ -<>-~]{1,64}", "\\PC{0,20}|[\\x00-\\x20\\x7f-\\xa0\"\\\\\u{2028}\u{2029}\u{feff}]{0,10}", 0..5)
         ) {
             let spec = TaskSpec { env: env.clone(), ..spec(&[]) };
-            #[derive(serde::Deserialize)]
-            struct Conf { port: i32, env: BTreeMap<String, String> }
             let conf: Conf = serde_saphyr::from_str(&app_conf(&spec)).map_err(|e| TestCaseError::fail(format!("{e}: {}", app_conf(&spec))))?;
             prop_assert_eq!(conf.port, 80);
             prop_assert_eq!(conf.env, env);

@@ -1,160 +1,8 @@
-//! The children in lean form: what the operator writes of them and what it reads.
-//!
-//! One set of types serves both ways. Written, they are the body of a create;
-//! read, everything that no rule needs is skipped while it is parsed, also
-//! managedFields, so that decoding a watch event costs little.
+//! The Deployment in lean form, and how far its rollout has come.
 
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
 
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-/// Names to texts.
-pub type Map = BTreeMap<String, String>;
-
-/// The part of `metadata` that is written or read.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Metadata {
-    /// The name; absent in a Pod template.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// The namespace.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    /// The uid; never written.
-    #[serde(skip_serializing)]
-    pub uid: Option<String>,
-    /// The version; never written.
-    #[serde(skip_serializing)]
-    pub resource_version: Option<String>,
-    /// The generation; never written.
-    #[serde(skip_serializing)]
-    pub generation: i64,
-    /// Whether it is being deleted; never written.
-    #[serde(skip_serializing)]
-    pub deletion_timestamp: Option<Present>,
-    /// Labels.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: Map,
-    /// Annotations.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub annotations: Map,
-    /// Owners.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub owner_references: Vec<OwnerReference>,
-}
-
-/// A field of which only its being there counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Present;
-
-impl<'de> Deserialize<'de> for Present {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        IgnoredAny::deserialize(deserializer).map(|_| Self)
-    }
-}
-
-/// An owner.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct OwnerReference {
-    /// Group and version.
-    pub api_version: String,
-    /// Kind.
-    pub kind: String,
-    /// Name.
-    pub name: String,
-    /// Uid.
-    pub uid: String,
-    /// Whether it manages the object; at most one owner does.
-    pub controller: bool,
-    /// Whether a foreground deletion of the owner waits for the object.
-    pub block_owner_deletion: bool,
-}
-
-/// A ConfigMap.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ConfigMapShape {
-    /// Metadata.
-    pub metadata: Metadata,
-    /// Texts by key.
-    pub data: Map,
-}
-
-/// A Service.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ServiceShape {
-    /// Metadata.
-    pub metadata: Metadata,
-    /// What is wanted.
-    pub spec: ServiceSpec,
-}
-
-/// The part of a Service's spec that the operator owns.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ServiceSpec {
-    /// Which Pods.
-    pub selector: Map,
-    /// Ports, by name.
-    pub ports: Vec<ServicePort>,
-}
-
-/// A port of a Service.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ServicePort {
-    /// Its name.
-    pub name: String,
-    /// Its number.
-    pub port: i32,
-    /// The port of the Pods, by name or number.
-    pub target_port: PortReference,
-    /// TCP, UDP or SCTP.
-    pub protocol: String,
-}
-
-/// A port by its name or its number.
-#[derive(Clone, Debug, PartialEq)]
-pub enum PortReference {
-    /// By number.
-    Number(i64),
-    /// By name.
-    Name(String),
-}
-
-impl Default for PortReference {
-    fn default() -> Self {
-        Self::Number(0)
-    }
-}
-
-impl Serialize for PortReference {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Number(number) => serializer.serialize_i64(*number),
-            Self::Name(name) => serializer.serialize_str(name),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for PortReference {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Either {
-            Number(i64),
-            Name(String),
-        }
-        Ok(match Either::deserialize(deserializer)? {
-            Either::Number(number) => Self::Number(number),
-            Either::Name(name) => Self::Name(name),
-        })
-    }
-}
+use super::{Map, Metadata, Present};
 
 /// A Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -187,6 +35,9 @@ pub struct DeploymentSpec {
 pub struct LabelSelector {
     /// Each of them.
     pub match_labels: Map,
+    /// Further conditions; never written, and never there in a selector of ours.
+    #[serde(skip_serializing)]
+    pub match_expressions: Option<Present>,
 }
 
 /// The Pods of a Deployment.
@@ -239,8 +90,8 @@ pub struct Container {
     pub image: String,
     /// Ports, by name.
     pub ports: Vec<ContainerPort>,
-    /// Environment, by name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Environment, by name. Also an empty one is written: it says that what was
+    /// in it has to go.
     pub env: Vec<EnvVar>,
     /// Volumes, by path.
     pub volume_mounts: Vec<VolumeMount>,
@@ -264,7 +115,8 @@ pub struct ContainerPort {
 pub struct EnvVar {
     /// Its name.
     pub name: String,
-    /// Its value.
+    /// Its value. An empty one is left out, as the API server leaves it out.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub value: String,
     /// Where else its value may come from; never written.
     #[serde(skip_serializing)]
