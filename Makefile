@@ -3,6 +3,7 @@ CARGO ?= cargo
 CLUSTER := $(CARGO) run --quiet -p test-cluster --bin cluster --
 CRD := config/crd/tasks.task.example.io.yaml
 WEBHOOKS := config/webhook/manifests.yaml
+POLICIES := config/policy/policies.yaml
 
 .DEFAULT_GOAL := help
 .PHONY: help all build test lint fmt generate check-generated cluster demo deny
@@ -27,13 +28,15 @@ lint: ## Formatting, clippy and documentation with warnings as errors, licences 
 fmt: ## Format the code
 	$(CARGO) fmt --all
 
-generate: ## Write the generated files: the CRD and the webhook configurations
+generate: ## Write the generated files: the CRD, the webhook configurations and the policies
 	$(CARGO) run --quiet --locked -- crd > $(CRD).new && mv $(CRD).new $(CRD)
 	$(CARGO) run --quiet --locked -- webhooks > $(WEBHOOKS).new && mv $(WEBHOOKS).new $(WEBHOOKS)
+	$(CARGO) run --quiet --locked -- policies > $(POLICIES).new && mv $(POLICIES).new $(POLICIES)
 
 check-generated: ## Fail if a generated file is not current
 	$(CARGO) run --quiet --locked -- crd | diff -u $(CRD) -
 	$(CARGO) run --quiet --locked -- webhooks | diff -u $(WEBHOOKS) -
+	$(CARGO) run --quiet --locked -- policies | diff -u $(POLICIES) -
 
 cluster: ## Start a control plane on this machine and keep it until Ctrl-C
 	$(CLUSTER)

@@ -11,6 +11,7 @@ fn main() -> ExitCode {
         Command::Run(args) => actix_web::rt::System::new().block_on(run::run(*args)),
         Command::Crd(args) => print_crd(&args),
         Command::Webhooks(args) => print_webhooks(&args),
+        Command::Policies => api::policy::yaml().and_then(|yaml| print(&yaml)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

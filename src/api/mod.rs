@@ -5,17 +5,19 @@
 //!
 //! - [`v1`]: the types, and [`v1alpha1`], those of the old version; [`crd`]: the definition made of them
 //! - [`mod@convert`]: objects of one version as objects of the other
-//! - [`rules`]: the table of what a Task may say, which the CRD's schema and [`mod@validate`] share
+//! - [`rules`]: the table of what a Task may say, which the CRD's schema, [`mod@validate`] and [`policy`] share
 //! - [`fault`]: one thing that is wrong with a Task; [`image`] and [`size`]: what finds some of them
 //! - [`defaults`]: what a Task that leaves something out asks for
 //! - [`identity`]: what names an object, and which state of it was seen
 
+mod cel;
 pub mod convert;
 pub mod crd;
 pub mod defaults;
 pub mod fault;
 pub mod identity;
 pub mod image;
+pub mod policy;
 pub mod rules;
 mod schema;
 pub mod size;

@@ -1,7 +1,7 @@
 //! The table of rules: every bound, pattern, default and sentence of the API.
 //!
-//! The CRD's schema and the validation in Rust both read it, so that the API
-//! server and the webhook cannot come to differ. Sentences follow the API
+//! The CRD's schema, the admission policies and the validation in Rust all read
+//! it, so that the API server and the webhook cannot come to differ. Sentences follow the API
 //! conventions: they say what a value must be.
 
 /// The name of a Task.
@@ -82,6 +82,13 @@ pub mod image {
     pub const NAME_MUST: &str = "must have at most 255 characters before the tag and the digest";
     /// What is said of the id of an image.
     pub const IDENTIFIER_MUST: &str = "must not be the id of an image, 64 hexadecimal digits";
+
+    /// References that may come to mean another image: without a digest, and without a tag or with
+    /// the tag `latest`. Among those of [`PATTERN`] only.
+    pub const MOVING_PATTERN: &str = "^(?:[^@]*/)?[^@/:]+(?::latest)?$";
+    /// What is said of those. They are allowed, so it is a warning: at most 120 characters.
+    pub const MOVING_SHOULD: &str =
+        "without a tag, or with 'latest', what runs can differ from Pod to Pod; name a version";
 }
 
 /// The environment of the container.
@@ -113,6 +120,17 @@ pub mod env {
     /// What is said of an environment that is too large, before its size.
     pub fn total_must() -> String {
         format!("must be at most {MAX_BYTES} bytes as JSON, to fit into a ConfigMap and into etcd")
+    }
+}
+
+/// The protection from deletion.
+pub mod protection {
+    /// A Task with this annotation set to `true` cannot be deleted.
+    pub const ANNOTATION: &str = "task.example.io/protected";
+
+    /// What is said to somebody who tries, after the Task's name.
+    pub fn refusal() -> String {
+        format!("is protected: remove its annotation {ANNOTATION} before you delete it")
     }
 }
 

@@ -1,14 +1,10 @@
 //! The parts of the CRD's schema that Rust's types do not express.
-//!
-//! CEL rules run in the API server, which bounds what they may cost: by an
-//! estimate from the maxima in the schema when the CRD is installed, and by
-//! counting while they run. Every rule here is within both for the largest legal
-//! Task.
 
 use kube::core::{Message, Reason, Rule};
 use schemars::{Schema, SchemaGenerator, json_schema};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::cel::{self, CelRule};
 use super::rules;
 
 /// `metadata.name` must be able to name a Service.
@@ -17,38 +13,39 @@ use super::rules;
 /// message does. It looks at new objects only: a name never changes, and an old
 /// Task must stay writable.
 pub(super) fn name_rule() -> Rule {
-    let (max, pattern) = (rules::name::MAX_LENGTH, rules::name::PATTERN);
-    Rule::new(format!(
-        "oldSelf.hasValue() || (size(self.metadata.name) <= {max} && self.metadata.name.matches('{pattern}'))"
-    ))
-    .message(Message::Message(format!("metadata.name {}", rules::name::MUST)))
-    .reason(Reason::FieldValueInvalid)
-    .optional_old_self(true)
+    let CelRule { expression, message, .. } = cel::name("self.metadata.name");
+    Rule::new(format!("oldSelf.hasValue() || ({expression})"))
+        .message(Message::Message(format!("metadata.name {message}")))
+        .reason(Reason::FieldValueInvalid)
+        .optional_old_self(true)
 }
 
-/// `spec.image` must be a reference, or empty for the default.
+/// `spec.image` must be a reference.
 pub(super) fn image_rule() -> Rule {
-    let pattern = rules::image::PATTERN;
-    Rule::new(format!("self == '' || self.matches('{pattern}')")).message(rules::image::MUST)
+    plain(cel::image("self"))
 }
 
 /// The name within `spec.image` must be short enough.
 pub(super) fn image_name_rule() -> Rule {
-    let (reference, short) = (rules::image::PATTERN, rules::image::NAME_LENGTH_PATTERN);
-    Rule::new(format!("!self.matches('{reference}') || self.matches('{short}')"))
-        .message(rules::image::NAME_MUST)
+    plain(cel::image_name("self"))
 }
 
 /// `spec.image` must not be the id of an image.
 pub(super) fn image_identifier_rule() -> Rule {
-    let pattern = rules::image::IDENTIFIER_PATTERN;
-    Rule::new(format!("!self.matches('{pattern}')")).message(rules::image::IDENTIFIER_MUST)
+    plain(cel::image_identifier("self"))
+}
+
+fn plain(rule: CelRule) -> Rule {
+    Rule::new(rule.expression).message(Message::Message(rule.message))
 }
 
 /// `spec.env`: a map of bounded size, with rules for its keys, its values and the whole.
 pub(super) fn env(_: &mut SchemaGenerator) -> Schema {
     use rules::env::*;
-    let rules = [env_size_rule(), env_key_rule(), env_value_rule()];
+    let rules = cel::env("self").map(|rule| {
+        let told = rule.message_expression("");
+        json!({ "rule": rule.expression, "message": rule.message, "messageExpression": told })
+    });
     json_schema!({
         "type": "object",
         "maxProperties": MAX_ENTRIES,
@@ -59,46 +56,6 @@ pub(super) fn env(_: &mut SchemaGenerator) -> Schema {
         },
         "x-kubernetes-validations": rules,
     })
-}
-
-/// The whole environment must be storable. What escapes add is left to the validation in Rust.
-fn env_size_rule() -> Value {
-    use rules::env::{ENTRY_OVERHEAD, MAX_BYTES};
-    let bytes = format!("2 + self.map(k, {ENTRY_OVERHEAD} + size(k) + bytes(self[k]).size()).sum()");
-    told_by_expression(
-        &format!("{bytes} <= {MAX_BYTES}"),
-        &rules::env::total_must(),
-        &format!("{}.format([{bytes}])", cel(&format!("{}; it is %d bytes", rules::env::total_must()))),
-    )
-}
-
-/// Values are measured in bytes. A rule of the map rather than of the value: a refused value is
-/// printed, and may be a secret.
-fn env_value_rule() -> Value {
-    use rules::env::{VALUE_MAX_BYTES, VALUE_MUST};
-    let is_right = format!("bytes(self[k]).size() <= {VALUE_MAX_BYTES}");
-    told_by_expression(
-        &format!("self.all(k, {is_right})"),
-        &format!("value {VALUE_MUST}"),
-        &format!(
-            "{}.format([strings.quote(self.filter(k, !({is_right}))[0])])",
-            cel(&format!("value of %s {VALUE_MUST}"))
-        ),
-    )
-}
-
-/// Keys are names that a Pod accepts. The length is looked at first: it bounds what the pattern costs.
-fn env_key_rule() -> Value {
-    use rules::env::{KEY_MAX_LENGTH, KEY_MUST, KEY_PATTERN};
-    let is_right = format!("size(k) <= {KEY_MAX_LENGTH} && k.matches({})", cel(KEY_PATTERN));
-    told_by_expression(
-        &format!("self.all(k, {is_right})"),
-        &format!("key {KEY_MUST}"),
-        &format!(
-            "{}.format([strings.quote(self.filter(k, !({is_right}))[0])])",
-            cel(&format!("key %s {KEY_MUST}"))
-        ),
-    )
 }
 
 /// `spec.env` of v1alpha1: the same rules, for names and values in a list.
@@ -126,7 +83,7 @@ pub(super) fn env_list(_: &mut SchemaGenerator) -> Schema {
                     "minLength": 1,
                     "maxLength": KEY_MAX_LENGTH,
                     "x-kubernetes-validations":
-                        told(format!("self.matches({})", cel(KEY_PATTERN)), KEY_MUST.to_owned()),
+                        told(cel::env_key("self"), KEY_MUST.to_owned()),
                 },
                 "value": {
                     "description": "The value, at most 4096 bytes. It may refer to another variable as $(NAME), \
@@ -138,22 +95,12 @@ pub(super) fn env_list(_: &mut SchemaGenerator) -> Schema {
                 },
             },
             "x-kubernetes-validations": told(
-                format!("bytes(self.value).size() <= {VALUE_MAX_BYTES}"),
+                cel::env_value("self.value"),
                 format!("value {VALUE_MUST}"),
             ),
         },
         "x-kubernetes-validations": told(format!("{bytes} <= {MAX_BYTES}"), total_must()),
     })
-}
-
-/// A rule whose sentence is computed, and the sentence for when that fails.
-fn told_by_expression(rule: &str, message: &str, expression: &str) -> Value {
-    json!({ "rule": rule, "message": message, "messageExpression": expression })
-}
-
-/// `text` as a literal of CEL.
-fn cel(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
 /// `status.lastUpdateTime`.

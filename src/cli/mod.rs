@@ -42,6 +42,8 @@ pub enum Command {
     /// Print the configurations of the admission webhooks as YAML. Without --url or --service
     /// they name the Service task-system/task-operator-webhook.
     Webhooks(CrdArgs),
+    /// Print the rules as ValidatingAdmissionPolicies in YAML, for clusters that want no webhook.
+    Policies,
 }
 
 impl Cli {

@@ -13,7 +13,7 @@ fn run(flags: &[&str]) -> Result<RunArgs, String> {
     let words = std::iter::once(&"task-operator").chain(flags);
     match Cli::try_parse_from(words).map_err(|error| error.to_string())?.into_command() {
         Command::Run(args) => Ok(*args),
-        Command::Crd(_) | Command::Webhooks(_) => Err("crd".to_owned()),
+        _ => Err("crd".to_owned()),
     }
 }
 
@@ -195,7 +195,7 @@ fn crd(flags: &[&str]) -> Result<CrdArgs, String> {
     let words = ["task-operator", "crd"].iter().chain(flags);
     match Cli::try_parse_from(words).map_err(|error| error.to_string())?.into_command() {
         Command::Crd(args) => Ok(args),
-        Command::Run(_) | Command::Webhooks(_) => Err("another".to_owned()),
+        _ => Err("another".to_owned()),
     }
 }
 

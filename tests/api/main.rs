@@ -4,4 +4,6 @@
 
 mod corpus;
 mod crd;
+mod policy;
+mod served;
 mod validation;

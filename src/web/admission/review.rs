@@ -11,14 +11,13 @@ use thiserror::Error;
 
 use crate::api::defaults::effective;
 use crate::api::fault::Fault;
+use crate::api::rules::{self, protection};
 use crate::api::v1::TaskSpec;
 use crate::api::validate::validate;
 use crate::api::{FINALIZER, GROUP};
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
-/// A Task with this annotation set to `true` cannot be deleted.
-pub const PROTECTED: &str = "task.example.io/protected";
 
 /// A body that is no review, so that there is no uid to answer to.
 #[derive(Debug, Error)]
@@ -90,7 +89,7 @@ pub fn judge(body: &[u8]) -> Result<Vec<u8>, NotAReview> {
             let is_deleting = !object["metadata"]["deletionTimestamp"].is_null();
             if is_untouched || is_deleting { allowed() } else { judge_object(object) }
         }
-        ("DELETE", _, Some(old)) if old["metadata"]["annotations"][PROTECTED] == "true" => {
+        ("DELETE", _, Some(old)) if old["metadata"]["annotations"][protection::ANNOTATION] == "true" => {
             Verdict::Denied(protected(name(old)))
         }
         _ => allowed(),
@@ -200,7 +199,7 @@ fn protected(name: &str) -> Value {
         "status": "Failure",
         "reason": "Forbidden",
         "code": 403,
-        "message": format!("the Task '{name}' is protected: remove its annotation {PROTECTED} before you delete it"),
+        "message": format!("the Task '{name}' {}", protection::refusal()),
     })
 }
 
@@ -210,9 +209,7 @@ fn warnings(spec: &TaskSpec) -> Vec<String> {
     let after_registry = image.rsplit('/').next().unwrap_or_default();
     let tag = after_registry.split_once(':').map(|(_, tag)| tag);
     let moves = !image.contains('@') && tag.is_none_or(|tag| tag == "latest");
-    let warning =
-        "spec.image: without a tag, or with 'latest', what runs can differ from Pod to Pod; name a version";
-    if moves { vec![warning.to_owned()] } else { Vec::new() }
+    if moves { vec![format!("spec.image: {}", rules::image::MOVING_SHOULD)] } else { Vec::new() }
 }
 
 #[cfg(test)]
@@ -303,18 +300,28 @@ mod tests {
     fn a_protected_task_is_not_deleted() {
         let mut object = task(json!({}));
         assert_eq!(response(judge(&review("DELETE", Value::Null, object.clone())))["allowed"], true);
-        object["metadata"]["annotations"] = json!({PROTECTED: "true"});
+        object["metadata"]["annotations"] = json!({protection::ANNOTATION: "true"});
         let answer = response(judge(&review("DELETE", Value::Null, object)));
         assert_eq!((&answer["allowed"], &answer["status"]["code"]), (&json!(false), &json!(403)));
     }
 
+    const PINNED: &str =
+        "r:5000/a/b:latest@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
     #[test]
     fn a_moving_tag_is_warned_of() {
-        for (image, warned) in
-            [("nginx", true), ("r:5000/a/b:latest", true), ("r:5000/a/b", true), ("a:1", false)]
-        {
+        // The admission policy finds them by a pattern.
+        let moving = regex::Regex::new(rules::image::MOVING_PATTERN).unwrap();
+        for (image, warned) in [
+            ("nginx", true),
+            ("r:5000/a/b:latest", true),
+            ("r:5000/a/b", true),
+            ("a:1", false),
+            (PINNED, false),
+        ] {
             let answer = response(judge(&review("CREATE", task(json!({"image": image})), Value::Null)));
             assert_eq!(answer["warnings"].is_array(), warned, "{image}: {answer}");
+            assert_eq!(moving.is_match(image), warned, "{image}");
         }
     }
 
