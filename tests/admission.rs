@@ -5,81 +5,21 @@
 
 mod support;
 
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use support::webhooks::{Bed, Certificates};
 use support::{Operator, SOON, Space, kubectl};
-use tempfile::TempDir;
 use test_cluster::Cluster;
 
-/// A directory with a certificate for 127.0.0.1, as a Secret is mounted.
-struct Certificates(TempDir);
-
-impl Certificates {
-    fn new() -> Self {
-        let directory = TempDir::with_prefix("task-operator-certificates-").unwrap();
-        let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
-        std::fs::write(directory.path().join("tls.crt"), made.cert.pem()).unwrap();
-        std::fs::write(directory.path().join("tls.key"), made.signing_key.serialize_pem()).unwrap();
-        Self(directory)
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-}
-
-/// An API server that asks a running operator, as the printed manifests have it.
-struct Bed {
-    cluster: Cluster,
-    operator: Operator,
-    certificates: Certificates,
-}
-
-impl Bed {
-    async fn start() -> Self {
-        let cluster = Cluster::builder().crds(&support::crds()).start().await.unwrap();
-        let certificates = Certificates::new();
-        let directory = format!("--webhook-cert-dir={}", certificates.path().display());
-        let flags = ["--webhook-bind-address=127.0.0.1:0", &directory];
-        let operator = Operator::started(&cluster.kubeconfig("operator").unwrap(), &flags).await;
-        let bed = Self { cluster, operator, certificates };
-        for command in ["crd", "webhooks"] {
-            let (ok, said) = kubectl(&bed.cluster, &["apply", "-f", "-"], Some(&bed.printed(command))).await;
-            assert!(ok, "{said}");
-        }
-        // The configurations take a moment to be in force.
-        let probe = support::task("probe", json!({})).to_string();
-        test_cluster::eventually(SOON, "the webhooks are asked", async || {
-            let create = ["create", "--dry-run=server", "-o", "json", "-f", "-"];
-            let (_, said) = kubectl(&bed.cluster, &create, Some(&probe)).await;
-            if said.contains("task.example.io/finalizer") { Ok(()) } else { Err(said) }
-        })
-        .await;
-        bed
-    }
-
-    /// What the binary prints for this operator.
-    fn printed(&self, command: &str) -> String {
-        let output = Command::new(env!("CARGO_BIN_EXE_task-operator"))
-            .args([command, "--url", &format!("https://{}", self.operator.address("webhooks")), "--ca"])
-            .arg(self.certificates.path().join("tls.crt"))
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    async fn space(&self, name: &str) -> Space<'_> {
-        Space::new(&self.cluster, self.cluster.client("admin").await.unwrap(), name).await
-    }
+/// An API server that asks a running operator, and nothing else.
+async fn bed() -> Bed {
+    Bed::start(Cluster::builder()).await
 }
 
 #[tokio::test]
 async fn a_new_task_has_its_defaults_and_its_finalizer_at_once() {
-    let bed = Bed::start().await;
+    let bed = bed().await;
     let space = bed.space("defaults").await;
     let made = space.task("web", json!({"port": 0, "image": ""})).await;
     assert_eq!(made["metadata"]["finalizers"], json!(["task.example.io/finalizer"]));
@@ -94,7 +34,7 @@ async fn a_new_task_has_its_defaults_and_its_finalizer_at_once() {
 
 #[tokio::test]
 async fn refusals_warnings_and_protection_read_as_for_built_in_kinds() {
-    let bed = Bed::start().await;
+    let bed = bed().await;
     let space = bed.space("refusals").await;
     // Escapes count, which no schema can say: this passes the schema, and its ConfigMap would be too large.
     let env: serde_json::Map<String, Value> =
@@ -118,7 +58,7 @@ async fn refusals_warnings_and_protection_read_as_for_built_in_kinds() {
 
 #[tokio::test]
 async fn the_old_version_is_served_by_the_same_operator() {
-    let bed = Bed::start().await;
+    let bed = bed().await;
     let space = bed.space("versions").await;
     let old = json!({
         "apiVersion": "task.example.io/v1alpha1", "kind": "Task", "metadata": {"name": "old"},
@@ -137,7 +77,7 @@ async fn the_old_version_is_served_by_the_same_operator() {
 
 #[tokio::test]
 async fn with_the_operator_away_creation_says_so_and_deletion_works() {
-    let mut bed = Bed::start().await;
+    let mut bed = bed().await;
     bed.space("away").await.task("there", json!({})).await;
     bed.operator.signal("TERM");
     assert!(bed.operator.ended(SOON).await.success());
@@ -157,7 +97,7 @@ async fn with_the_operator_away_creation_says_so_and_deletion_works() {
 
 #[tokio::test]
 async fn a_new_certificate_is_taken_over_without_a_failed_call() {
-    let bed = Bed::start().await;
+    let bed = bed().await;
     let space = bed.space("rotation").await;
     let text = support::task("web", json!({})).to_string();
     let create = ["-n", "rotation", "create", "--dry-run=server", "-f", "-"];

@@ -8,6 +8,8 @@
     reason = "each test binary uses its own part of it, and a helper that fails is a test that fails"
 )]
 
+pub mod webhooks;
+
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
