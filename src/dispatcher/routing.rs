@@ -120,7 +120,7 @@ impl Dispatcher {
     fn retire(&mut self, key: &TaskKey) {
         let Some(entry) = self.table.remove(key) else { return };
         if let Some(supervisor) = entry.supervisor {
-            supervisor.do_send(Tell::End);
+            supervisor.do_send(Tell::Gone);
         }
         if self.slots.forget(key) {
             self.metrics.pass_abandoned();

@@ -84,6 +84,8 @@ pub enum Tell {
     /// The API server answers again.
     ConnectionRestored,
     /// The Task is gone: end.
+    Gone,
+    /// The operator stops: end.
     End,
 }
 
@@ -268,6 +270,10 @@ impl Handler<Tell> for Supervisor {
             Tell::Grant => return self.begin(ctx),
             Tell::TimePassed => Event::TimePassed,
             Tell::ConnectionRestored => Event::ConnectionRestored,
+            Tell::Gone => {
+                self.happened(Event::TaskGone, ctx);
+                return actix::ActorContext::stop(ctx);
+            }
             Tell::End => return actix::ActorContext::stop(ctx),
         };
         self.happened(event, ctx);

@@ -37,6 +37,7 @@ impl State {
             wake_at: None,
             status_since: now,
             announced: false,
+            parting: false,
             passes: 0,
         };
         state.requeue_at = now.after(backoff::requeue(state.task.status.phase, state.seed()));
@@ -56,6 +57,11 @@ impl State {
         let at = now.monotonic;
         let news = match event {
             Event::TaskSeen(view, source) => self.see_task(*view, source, at).then(|| priority_of(source)),
+            Event::TaskGone => {
+                self.task.gone = true;
+                self.tell_of_deletion(&mut out);
+                None
+            }
             Event::ChildSeen(kind, view, source) => {
                 self.see_child(kind, view, source, at).then(|| priority_of(source))
             }
@@ -166,6 +172,7 @@ impl State {
         };
         *requests += 1;
         let too_many = *requests > REQUESTS_IN_A_PASS;
+        self.parting |= request == Request::RemoveFinalizer;
         *asked = match &request {
             Request::LookAtTask | Request::AddFinalizer => Asked::Task,
             Request::RemoveFinalizer => Asked::Farewell,
@@ -221,12 +228,15 @@ impl State {
             Answer::Task(view) => {
                 self.take_task(*view, at);
                 match asked {
-                    Asked::Farewell => out.push(Command::Record(deleted())),
+                    Asked::Farewell => self.tell_of_deletion(out),
                     Asked::Status(before) => self.status_written(before, at, out),
                     Asked::Task | Asked::Child(_) | Asked::Pods => {}
                 }
             }
-            Answer::TaskAbsent => self.task.gone = true,
+            Answer::TaskAbsent => {
+                self.task.gone = true;
+                self.tell_of_deletion(out);
+            }
             Answer::Child(kind, view) => self.take_child(kind, view, at),
             Answer::ChildAbsent(kind) => {
                 let version = self.child(kind).version;
@@ -235,6 +245,13 @@ impl State {
             Answer::Pods(fault) => self.looked_at_pods(fault, at),
         }
         self.advance(at, out);
+    }
+
+    /// Tells of the deletion once, however its end became known.
+    fn tell_of_deletion(&mut self, out: &mut Vec<Command>) {
+        if std::mem::take(&mut self.parting) {
+            out.push(Command::Record(deleted()));
+        }
     }
 
     pub(super) fn looked_at_pods(&mut self, fault: Option<Box<super::state::PodFault>>, now: Instant) {

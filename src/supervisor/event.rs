@@ -16,6 +16,8 @@ use super::time::Instant;
 pub enum Event {
     /// A watch told of the Task.
     TaskSeen(Box<TaskView>, Source),
+    /// A watch told that the Task is gone: the last event.
+    TaskGone,
     /// A watch told of a child.
     ChildSeen(ChildKind, ChildView, Source),
     /// A watch told that a child is gone.

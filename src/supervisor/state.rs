@@ -36,6 +36,9 @@ pub struct State {
     pub status_since: Instant,
     /// FinalizerAdded was recorded.
     pub announced: bool,
+    /// The removal of the finalizer was sent, and the deletion was not told of
+    /// yet: a watch may tell of the end before the answer comes, or without one.
+    pub parting: bool,
     /// Passes so far: the seed of their jitter.
     pub passes: u32,
 }

@@ -78,6 +78,20 @@ fn a_deletion_removes_the_finalizer_and_nothing_else() {
 }
 
 #[test]
+fn a_deletion_is_told_of_once_however_its_end_becomes_known() {
+    let endings: [fn(&mut World); 3] =
+        [|world| world.answer(Fate::Answered), |world| world.answer(Fate::AnswerLost), World::take_effect];
+    for end in endings {
+        let mut world = settled();
+        world.delete_task();
+        assert_eq!(until_request(&mut world), Request::RemoveFinalizer);
+        end(&mut world);
+        world.settle();
+        assert_eq!(reasons(&world).iter().filter(|&&reason| reason == "Deleted").count(), 1, "{world:#?}");
+    }
+}
+
+#[test]
 fn a_lost_child_comes_back_and_a_broken_one_is_corrected_at_once() {
     for kind in ChildKind::ALL {
         let mut world = settled();

@@ -242,6 +242,7 @@ impl World {
             },
             Told::TaskGone(uid) => {
                 if self.state.as_ref().is_some_and(|state| state.task.uid == uid) {
+                    self.happen(Event::TaskGone);
                     self.forget();
                 }
             }
@@ -361,6 +362,12 @@ impl World {
             },
         };
         self.happen(event);
+    }
+
+    /// The request under way takes effect, and its answer is still to come.
+    pub(crate) fn take_effect(&mut self) {
+        let request = self.request.clone().expect("a request is under way");
+        self.serve(&request).expect("it is served");
     }
 
     /// Time goes on to the wake-up that was asked for.
