@@ -18,9 +18,8 @@ use crate::api::{FINALIZER, GROUP, ResourceVersion, TaskKey, Uid};
 use crate::desired::shape::{ConfigMapShape, DeploymentShape, Metadata, ServiceShape};
 use crate::desired::{self, ChildKind};
 use crate::supervisor::event::TaskView;
-use crate::supervisor::status::Status;
 
-use super::task_status;
+use super::task_status::{self, ObservedStatus};
 
 /// A lean form of a kind that kube can list and watch.
 pub trait Shape: DeserializeOwned + Clone + Debug + Send + 'static {
@@ -203,7 +202,7 @@ pub struct ObservedTask {
     pub spec: Result<TaskSpec, String>,
     /// The status.
     #[serde(default, deserialize_with = "task_status::decode")]
-    pub status: Status,
+    pub status: ObservedStatus,
 }
 
 /// The part of a Task's metadata that is read.
@@ -262,7 +261,7 @@ impl ObservedTask {
             spec,
             fault,
             wanted,
-            status: self.status,
+            status: self.status.judged_by(&desired::labels::selector_text(&key.name)),
         }
     }
 }

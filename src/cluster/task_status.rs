@@ -14,6 +14,7 @@ struct Raw {
     available_replicas: i32,
     replicas: i32,
     observed_generation: i64,
+    selector: Box<str>,
     last_update_time: Option<String>,
     conditions: Vec<Value>,
 }
@@ -25,6 +26,7 @@ impl Default for Raw {
             available_replicas: 0,
             replicas: 0,
             observed_generation: -1,
+            selector: Box::default(),
             last_update_time: None,
             conditions: Vec::new(),
         }
@@ -46,13 +48,27 @@ struct RawCondition {
     observed_generation: i64,
 }
 
+/// A status as it was read, before it is known whose it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ObservedStatus {
+    status: Status,
+    selector: Box<str>,
+}
+
+impl ObservedStatus {
+    /// The status, given the selector that it should name.
+    pub(super) fn judged_by(self, selector: &str) -> Status {
+        Status { selects: *self.selector == *selector, ..self.status }
+    }
+}
+
 /// Reads `status`; one that cannot be read counts as none, and is written anew.
-pub(super) fn decode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Status, D::Error> {
+pub(super) fn decode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObservedStatus, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).map(from_raw).unwrap_or_default())
 }
 
-fn from_raw(raw: Raw) -> Status {
+fn from_raw(raw: Raw) -> ObservedStatus {
     let mut status = Status {
         phase: serde_json::from_value::<Phase>(raw.phase).unwrap_or_default(),
         available: raw.available_replicas,
@@ -81,7 +97,7 @@ fn from_raw(raw: Raw) -> Status {
             since: seconds(condition.last_transition_time.as_deref()),
         });
     }
-    status
+    ObservedStatus { status, selector: raw.selector }
 }
 
 /// Writes `status` with the selector of the Task's Pods.
@@ -134,15 +150,20 @@ mod tests {
                  "observedGeneration": 3, "lastTransitionTime": "2026-11-01T09:00:00Z"},
             ],
         });
-        let status = decode(json.clone()).unwrap();
+        let status = decode(json.clone()).unwrap().judged_by("a=b");
         assert_eq!(status.phase, Phase::Running);
+        assert!(status.selects);
+        assert!(!decode(json.clone()).unwrap().judged_by("a=c").selects);
         assert_eq!(encode(&status, "a=b"), json);
     }
 
     #[test]
     fn no_status_is_the_default_of_the_schema() {
-        assert_eq!(decode(json!({})).unwrap(), Status::default());
-        assert_eq!(decode(json!({"phase": "Pending", "observedGeneration": -1})).unwrap(), Status::default());
-        assert_eq!(decode(json!({"phase": 3, "conditions": [1]})).unwrap(), Status::default());
+        assert_eq!(decode(json!({})).unwrap(), ObservedStatus::default());
+        assert_eq!(
+            decode(json!({"phase": "Pending", "observedGeneration": -1})).unwrap(),
+            ObservedStatus::default()
+        );
+        assert_eq!(decode(json!({"phase": 3, "conditions": [1]})).unwrap(), ObservedStatus::default());
     }
 }

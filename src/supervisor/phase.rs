@@ -63,6 +63,7 @@ pub(super) fn assess(state: &State) -> Status {
         available: rollout.available,
         replicas: rollout.replicas,
         observed_generation: generation,
+        selects: true,
         ready,
         reconciling,
         stalled,

@@ -74,6 +74,8 @@ pub struct Status {
     pub replicas: i32,
     /// The generation this status is about; -1 before the first pass.
     pub observed_generation: i64,
+    /// `selector` selects the Pods of the Task: an autoscaler goes by it.
+    pub selects: bool,
     /// Always there after the first pass.
     pub ready: Option<Condition>,
     /// There only while the operator or the Deployment works.
@@ -94,6 +96,7 @@ impl Default for Status {
             available: 0,
             replicas: 0,
             observed_generation: -1,
+            selects: false,
             ready: None,
             reconciling: None,
             stalled: None,
@@ -115,6 +118,7 @@ impl Status {
             && self.available == other.available
             && self.replicas == other.replicas
             && self.observed_generation == other.observed_generation
+            && self.selects == other.selects
             && same(&self.ready, &other.ready)
             && same(&self.reconciling, &other.reconciling)
             && same(&self.stalled, &other.stalled)

@@ -79,6 +79,38 @@ fn declared(object: &Value) -> Value {
     object
 }
 
+pub(super) async fn a_status_that_others_write_comes_back_within_two_seconds(_: &Bed, space: &Space<'_>) {
+    let statuses = [
+        json!({"phase": "Failed"}),
+        json!({"availableReplicas": 9}),
+        json!({"replicas": 9}),
+        json!({"selector": "app=evil"}),
+        json!({"selector": null}),
+        json!({"observedGeneration": 99}),
+        json!({"conditions": []}),
+        json!({"conditions": [{"type": "Ready", "status": "False", "reason": "Evil", "message": "",
+                               "lastTransitionTime": "2020-01-01T00:00:00Z"}]}),
+        json!({"conditions": [{"type": "Stalled", "status": "True", "reason": "Evil", "message": "",
+                               "lastTransitionTime": "2020-01-01T00:00:00Z"}]}),
+    ];
+    let said = |task: &Value| {
+        let mut status = task["status"].clone();
+        status.as_object_mut().unwrap().remove("lastUpdateTime");
+        for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+            condition.as_object_mut().unwrap().remove("lastTransitionTime");
+        }
+        status
+    };
+    for (number, status) in statuses.into_iter().enumerate() {
+        let task = format!("web-{number}");
+        space.task(&task, json!({})).await;
+        let before = said(&space.until_phase(&task, "Succeeded").await);
+        let edited = space.patch_status("Task", &task, json!({"status": status})).await;
+        assert_ne!(said(&edited), before, "{status}: the change changed nothing");
+        space.until(CORRECTED, "Task", &task, &format!("{before:#}"), |task| said(task) == before).await;
+    }
+}
+
 pub(super) async fn every_deleted_child_comes_back_within_two_seconds(_: &Bed, space: &Space<'_>) {
     space.task("web", json!({})).await;
     space.until_phase("web", "Succeeded").await;

@@ -40,6 +40,7 @@ tests! {
     drift {
         every_owned_field_comes_back_within_two_seconds,
         every_deleted_child_comes_back_within_two_seconds,
+        a_status_that_others_write_comes_back_within_two_seconds,
         a_child_that_lost_its_label_is_repaired,
         a_fight_over_a_field_is_bounded_and_told,
     }

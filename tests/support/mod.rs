@@ -211,6 +211,12 @@ impl<'a> Space<'a> {
         value(&self.api(kind).patch(name, &params, &Patch::Merge(patch)).await.unwrap())
     }
 
+    /// Changes the status of an object by a merge patch.
+    pub async fn patch_status(&self, kind: &str, name: &str, patch: Value) -> Value {
+        let patched = self.api(kind).patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        value(&patched.unwrap())
+    }
+
     /// Changes an object by a strategic merge patch.
     pub async fn strategic(&self, kind: &str, name: &str, patch: Value) -> Value {
         let params = PatchParams { field_manager: Some("somebody".to_owned()), ..PatchParams::default() };
