@@ -6,7 +6,7 @@ WEBHOOKS := config/webhook/manifests.yaml
 POLICIES := config/policy/policies.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help all build test lint fmt generate check-generated cluster demo deny
+.PHONY: help all build test lint fmt generate check-generated cluster demo deny transitions
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ build: ## Build the operator for release, into target/release
 
 test: ## Run all tests; builds the control plane first where that was not done yet
 	hack/test
+
+transitions: ## Walk every property of a Task through all classes of values; `make test` takes a part
+	TRANSITIONS_EVERY=1 $(CARGO) test --locked --test transitions -- --nocapture
 
 lint: ## Formatting, clippy and documentation with warnings as errors, licences and advisories
 	$(CARGO) fmt --all --check

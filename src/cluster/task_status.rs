@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
+use crate::api::rules::status::MAX_CONDITIONS;
 use crate::api::v1::Phase;
 use crate::supervisor::status::{Condition, Status, Truth};
 
@@ -101,6 +102,9 @@ fn from_raw(raw: Raw) -> ObservedStatus {
 }
 
 /// Writes `status` with the selector of the Task's Pods.
+///
+/// Conditions of others go along as far as the schema has room beside ours: a
+/// list that others have filled must not keep the operator from telling.
 pub(super) fn encode(status: &Status, selector: &str) -> Value {
     let ours = [("Ready", &status.ready), ("Reconciling", &status.reconciling), ("Stalled", &status.stalled)];
     let ours = ours.into_iter().filter_map(|(kind, condition)| {
@@ -114,7 +118,9 @@ pub(super) fn encode(status: &Status, selector: &str) -> Value {
             "lastTransitionTime": timestamp(condition.since),
         }))
     });
-    let foreign = status.foreign.iter().filter_map(|text| serde_json::from_str(text).ok());
+    let mut conditions: Vec<Value> = ours.collect();
+    let room = MAX_CONDITIONS - conditions.len();
+    conditions.extend(status.foreign.iter().filter_map(|text| serde_json::from_str(text).ok()).take(room));
     let mut object = Map::new();
     object.insert("phase".into(), status.phase.as_str().into());
     object.insert("availableReplicas".into(), status.available.into());
@@ -122,7 +128,7 @@ pub(super) fn encode(status: &Status, selector: &str) -> Value {
     object.insert("selector".into(), selector.into());
     object.insert("observedGeneration".into(), status.observed_generation.into());
     object.insert("lastUpdateTime".into(), timestamp(status.updated).into());
-    object.insert("conditions".into(), ours.chain(foreign).collect());
+    object.insert("conditions".into(), conditions.into());
     Value::Object(object)
 }
 
@@ -155,6 +161,24 @@ mod tests {
         assert!(status.selects);
         assert!(!decode(json.clone()).unwrap().judged_by("a=c").selects);
         assert_eq!(encode(&status, "a=b"), json);
+    }
+
+    #[test]
+    fn conditions_of_others_leave_room_for_ours() {
+        let condition = |number: usize| json!({"type": format!("T{number}"), "status": "True"});
+        let full: Vec<_> = (0..MAX_CONDITIONS).map(condition).collect();
+        let mut status = decode(json!({"conditions": full})).unwrap().judged_by("");
+        status.ready = Some(Condition {
+            truth: Truth::True,
+            reason: "Ready".into(),
+            message: "".into(),
+            generation: 1,
+            since: 0,
+        });
+        let written = encode(&status, "");
+        let written = written["conditions"].as_array().unwrap();
+        assert_eq!((written.len(), &written[0]["type"]), (MAX_CONDITIONS, &json!("Ready")));
+        assert_eq!(written[1..], full[..MAX_CONDITIONS - 1]);
     }
 
     #[test]

@@ -62,6 +62,11 @@ impl Operator {
         self.process.log()
     }
 
+    /// The end of its log.
+    pub fn log_tail(&self) -> String {
+        self.process.log_tail()
+    }
+
     /// Waits for a line of the log.
     pub async fn wait_for_log(&self, text: &str) {
         eventually(SOON, &format!("the operator logs '{text}'"), async || {

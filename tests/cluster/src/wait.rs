@@ -14,7 +14,21 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// # Panics
 /// If it is not met within `deadline`, with `what` and what was last seen; also
 /// if the condition itself hangs.
-pub async fn eventually<T, F>(deadline: Duration, what: &str, mut condition: impl FnMut() -> F) -> T
+pub async fn eventually<T, F>(deadline: Duration, what: &str, condition: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Result<T, String>>,
+{
+    match within(deadline, condition).await {
+        Ok(found) => found,
+        Err(last) => panic!("after {deadline:?} still not: {what}; last seen: {last}"),
+    }
+}
+
+/// As [`eventually`], for a caller that goes on where it is not met.
+///
+/// # Errors
+/// What was last seen, if it is not met within `deadline`.
+pub async fn within<T, F>(deadline: Duration, mut condition: impl FnMut() -> F) -> Result<T, String>
 where
     F: Future<Output = Result<T, String>>,
 {
@@ -22,11 +36,13 @@ where
     let mut last = "nothing".to_owned();
     loop {
         match timeout_at(end, condition()).await {
-            Ok(Ok(found)) => return found,
+            Ok(Ok(found)) => return Ok(found),
             Ok(Err(seen)) => last = seen,
             Err(_) => last = format!("{last} (the next look took longer than what was left)"),
         }
-        assert!(Instant::now() < end, "after {deadline:?} still not: {what}; last seen: {last}");
+        if Instant::now() >= end {
+            return Err(last);
+        }
         sleep(PAUSE).await;
     }
 }
