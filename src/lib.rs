@@ -14,6 +14,7 @@
 //! - [`supervisor`]: the state machine of one Task, pure, and the thin actor around it.
 //! - [`dispatcher`]: routes what the watches see, grants slots, keeps all timers.
 //! - [`cluster`]: everything that talks to the API server.
+//! - [`queue`]: work outside of the cluster: notifications of what happens to Tasks.
 //! - [`web`]: the servers for probes, metrics and webhooks.
 //! - [`telemetry`]: log lines and metrics.
 //! - [`run`]: starts and stops all of it; [`cli`]: the command line.
@@ -24,6 +25,7 @@ pub mod cluster;
 pub mod desired;
 pub mod dispatcher;
 mod election;
+pub mod queue;
 pub mod run;
 pub mod supervisor;
 pub mod telemetry;

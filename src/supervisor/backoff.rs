@@ -12,8 +12,13 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// The wait after the `failures`th failure in a row (from 1): 1 s, 2 s, 4 s … 60 s,
 /// each less up to a fifth, so that Tasks that failed together do not return together.
 pub fn after_failures(failures: u32, seed: u64) -> Duration {
+    doubling(failures, LONGEST, seed)
+}
+
+/// The same with another longest wait.
+pub fn doubling(failures: u32, longest: Duration, seed: u64) -> Duration {
     let doubled = FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16));
-    spread(doubled.min(LONGEST), seed ^ u64::from(failures))
+    spread(doubled.min(longest), seed ^ u64::from(failures))
 }
 
 /// The time to the next pass of a Task that needs nothing now.
