@@ -19,16 +19,19 @@ pub(crate) fn instance() -> String {
         .unwrap_or_else(|| format!("task-operator-{}", std::process::id()))
 }
 
+/// The namespace of this process: the Pod's, else the kubeconfig's.
+pub(crate) fn own_namespace(configuration: &Config) -> String {
+    let pods = std::env::var("POD_NAMESPACE").ok().filter(|name| !name.is_empty());
+    pods.unwrap_or_else(|| configuration.default_namespace.clone())
+}
+
 /// The election that the flags ask for.
 pub(crate) fn terms(args: &ElectionArgs, configuration: &Config) -> Terms {
-    let pod_namespace = || std::env::var("POD_NAMESPACE").ok().filter(|name| !name.is_empty());
     let namespace = args.leader_election_namespace.clone().filter(|name| !name.is_empty());
     // A container that is started again has the name of the one before, which may still hold the lease.
     let own = RandomState::new().hash_one(std::process::id());
     Terms {
-        namespace: namespace
-            .or_else(pod_namespace)
-            .unwrap_or_else(|| configuration.default_namespace.clone()),
+        namespace: namespace.unwrap_or_else(|| own_namespace(configuration)),
         name: NAME.to_owned(),
         identity: format!("{}_{own:016x}", instance()),
         lease_duration: args.lease_duration,

@@ -27,6 +27,7 @@ pub mod dispatcher;
 mod election;
 pub mod queue;
 pub mod run;
+mod servers;
 pub mod supervisor;
 pub mod telemetry;
 pub mod web;

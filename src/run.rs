@@ -8,31 +8,26 @@
 //! given back, the servers end. All of it within `--shutdown-timeout`; the exit code is 0. A second
 //! signal ends the process at once.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use actix::{Actor, Addr};
-use actix_web::dev::{Server, ServerHandle};
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::cli::{RunArgs, WebhookArgs};
+use crate::cli::RunArgs;
 use crate::cluster::events::Recorder;
 use crate::cluster::lease::{Elector, Fence, Release};
 use crate::cluster::writer::Writer;
 use crate::cluster::{client, watches};
 use crate::dispatcher::{Dispatcher, Drain, Parts, Stop, ToDispatcher};
 use crate::election;
+use crate::servers::Servers;
 use crate::supervisor::clock::Clock;
 use crate::telemetry::{Metrics, logging};
-use crate::web;
 use crate::web::health::Health;
-use crate::web::tls::Certificate;
 
-/// For this long after readiness dropped the webhooks serve: until everybody has heard of it.
-const LINGER: Duration = Duration::from_secs(3);
 /// How often the event loop shows that it turns.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
@@ -43,10 +38,12 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 pub async fn run(args: RunArgs) -> anyhow::Result<()> {
     logging::init(&args.log.level, args.log.format)?;
     args.election.check().map_err(anyhow::Error::msg)?;
+    args.webhooks.check().map_err(anyhow::Error::msg)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     let metrics = Metrics::new(args.serve.metrics_per_task);
     let configuration = client::configuration(args.cluster.kubeconfig.as_deref()).await?;
     let terms = election::terms(&args.election, &configuration);
+    let namespace = election::own_namespace(&configuration);
     let client = client::connect(configuration, metrics.clone())?;
     let clock = Clock::default();
     let fence = if args.election.leader_elect { Fence::closed(clock) } else { Fence::open(clock) };
@@ -58,7 +55,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
         true => Ok(()),
         false => Err("not all watches have listed what there is".to_owned()),
     });
-    let servers = Servers::start(&args, &health, &metrics)?;
+    let servers = Servers::start(&args, &namespace, &client, &health, &metrics)?;
 
     let (recorder, recorders) = Recorder::start(&client, &fence, &metrics, &election::instance());
     let (tasks_listed, are_tasks_listed) = watch::channel(false);
@@ -172,60 +169,4 @@ fn show_that_the_loop_turns(health: &Health) {
             heartbeat.beat();
         }
     });
-}
-
-/// The servers that run.
-struct Servers {
-    handles: Vec<ServerHandle>,
-    has_webhooks: bool,
-}
-
-/// The webhooks, if there is a certificate to serve them with.
-fn webhooks(
-    args: &WebhookArgs,
-    health: &Health,
-    metrics: &Metrics,
-) -> anyhow::Result<Option<(Server, SocketAddr)>> {
-    let Some(directory) = &args.webhook_cert_dir else { return Ok(None) };
-    let certificate = Certificate::load(directory, metrics).context("--webhook-cert-dir")?;
-    let served = web::serve_webhooks(&args.webhook_bind_address, &certificate, metrics)?;
-    if served.is_some() {
-        certificate.follow();
-        health.add_readiness("webhook-certificate", move || certificate.check());
-    }
-    Ok(served)
-}
-
-impl Servers {
-    fn start(args: &RunArgs, health: &Health, metrics: &Metrics) -> anyhow::Result<Self> {
-        let mut handles = Vec::new();
-        let webhooks = webhooks(&args.webhooks, health, metrics)?;
-        let has_webhooks = webhooks.is_some();
-        let probes = web::serve_probes(&args.serve.health_probe_bind_address, health.clone())?;
-        let metrics = web::serve_metrics(&args.serve.metrics_bind_address, metrics.clone())?;
-        for (name, started) in [("webhooks", webhooks), ("probes", probes), ("metrics", metrics)] {
-            let Some((server, address)) = started else { continue };
-            tracing::info!(%address, "serving {name}");
-            handles.push(server.handle());
-            tokio::task::spawn_local(async move {
-                if let Err(error) = server.await {
-                    tracing::error!(%error, "the server for {name} ended");
-                }
-            });
-        }
-        Ok(Self { handles, has_webhooks })
-    }
-
-    /// Goes on serving for as long as calls may still be sent here.
-    async fn linger(&self) {
-        if self.has_webhooks {
-            tokio::time::sleep(LINGER).await;
-        }
-    }
-
-    async fn stop(self) {
-        for handle in self.handles {
-            handle.stop(true).await;
-        }
-    }
 }

@@ -15,6 +15,8 @@ use serde_json::Value;
 
 use super::{v1, v1alpha1};
 
+/// The name of the definition.
+pub const NAME: &str = "tasks.task.example.io";
 /// The path that the conversion webhook is served under.
 pub const CONVERT_PATH: &str = "/convert";
 

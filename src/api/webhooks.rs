@@ -7,6 +7,10 @@ use serde_json::{Value, json};
 use super::GROUP;
 use super::crd::Webhook;
 
+/// The name of the configuration of the mutating webhook.
+pub const MUTATING: &str = "task-operator-mutating-webhook";
+/// The name of the configuration of the validating webhooks.
+pub const VALIDATING: &str = "task-operator-validating-webhook";
 /// The path of the mutating webhook.
 pub const MUTATE_PATH: &str = "/mutate-task-example-io-v1-task";
 /// The path of the validating webhook.
@@ -56,12 +60,12 @@ pub fn configurations(webhook: &Webhook, ca: Option<&[u8]>) -> [Value; 2] {
     [
         whole(
             "MutatingWebhookConfiguration",
-            "task-operator-mutating-webhook",
+            MUTATING,
             json!([entry("mtask.kb.io", MUTATE_PATH, &["CREATE", "UPDATE"], "Fail")]),
         ),
         whole(
             "ValidatingWebhookConfiguration",
-            "task-operator-validating-webhook",
+            VALIDATING,
             json!([
                 entry("vtask.kb.io", VALIDATE_PATH, &["CREATE", "UPDATE"], "Fail"),
                 entry("vtask-delete.kb.io", VALIDATE_PATH, &["DELETE"], "Ignore"),

@@ -125,6 +125,9 @@ fn a_wrong_value_is_refused_with_the_name_of_its_flag() {
         ("--shutdown-timeout", "30"),
         ("--shutdown-timeout", "2h"),
         ("--shutdown-timeout", "1s ago"),
+        ("--webhook-cert-validity", "1s"),
+        ("--webhook-secret-name", "A"),
+        ("--webhook-service-name", "a..b"),
     ] {
         let error = run(&["run", flag, value]).unwrap_err();
         assert!(error.contains(flag), "{flag} {value}: {error}");
@@ -140,8 +143,14 @@ fn every_flag_reads_the_variable_of_its_name_and_help_shows_its_default() {
         let name = flag.get_long().unwrap();
         let variable = format!("TASK_OPERATOR_{}", name.replace('-', "_").to_uppercase());
         assert_eq!(flag.get_env().and_then(|name| name.to_str()), Some(variable.as_str()));
-        let is_optional = ["kubeconfig", "watch-namespace", "leader-election-namespace", "webhook-cert-dir"]
-            .contains(&name);
+        let is_optional = [
+            "kubeconfig",
+            "watch-namespace",
+            "leader-election-namespace",
+            "webhook-cert-dir",
+            "webhook-dns-name",
+        ]
+        .contains(&name);
         assert!(is_optional || !flag.get_default_values().is_empty(), "--{name} has no default");
         assert!(flag.get_help().is_some() && flag.get_help_heading().is_some(), "--{name}");
     }

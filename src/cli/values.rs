@@ -1,5 +1,6 @@
 //! Reads the values of flags. What is wrong is said without the flag, which clap names.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -8,6 +9,8 @@ use crate::api::crd::Webhook;
 
 /// The longest time a stop may take: beyond it the kubelet has long killed the Pod.
 const MAX_DURATION: Duration = Duration::from_secs(3600);
+/// How long a certificate may be valid: so short only to try it, and ten years.
+const VALIDITY: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_secs(87_600 * 3600);
 /// The levels of logging.
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
@@ -70,6 +73,24 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     match duration.and_then(|duration| Duration::try_from(duration).ok()) {
         Some(duration) if duration <= MAX_DURATION => Ok(duration),
         _ => Err("must be a duration such as 30s, 500ms or 1m30s, at most 1h".to_owned()),
+    }
+}
+
+/// How long a certificate is valid.
+pub(super) fn validity(text: &str) -> Result<Duration, String> {
+    let duration: Option<SignedDuration> = text.parse().ok();
+    match duration.and_then(|duration| Duration::try_from(duration).ok()) {
+        Some(duration) if VALIDITY.contains(&duration) => Ok(duration),
+        _ => Err("must be a duration such as 2160h, from 10s to 87600h".to_owned()),
+    }
+}
+
+/// The name of a Secret or a Service: a DNS subdomain (RFC 1123).
+pub(super) fn object_name(text: &str) -> Result<String, String> {
+    let is_label = |label: &str| !label.is_empty() && namespace(label).is_ok_and(|name| name == label);
+    match text.len() <= 253 && text.split('.').all(is_label) {
+        true => Ok(text.to_owned()),
+        false => Err("must be a name: lowercase letters, digits, '-' and '.'".to_owned()),
     }
 }
 

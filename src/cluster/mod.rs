@@ -1,5 +1,6 @@
 //! All that talks to the API server.
 //!
+//! - [`certificates`]: the certificate of the webhooks, where the operator makes it itself
 //! - [`client`]: the connection, and how requests on it are counted
 //! - [`observe`]: the lean types that watches and answers are decoded into
 //! - [`watches`]: what happens in the cluster, as batches for the dispatcher
@@ -10,6 +11,7 @@
 //! - [`lease`]: leader election, and the fence before every write
 //! - [`task_status`]: the status as JSON
 
+pub mod certificates;
 pub mod client;
 pub mod events;
 pub mod failure;

@@ -28,7 +28,7 @@ use super::observe::{ObservedChild, ObservedTask, Shape, Watched};
 /// The API server ends a watch after this long, in seconds. kube waits 5 s more
 /// for an event or a bookmark (which come every minute), then calls the stream
 /// dead: together less than two minutes.
-const WATCH_SECONDS: u32 = 110;
+pub(super) const WATCH_SECONDS: u32 = 110;
 /// Objects per page of a list.
 const PAGE: u32 = 500;
 /// What is handed over at once, at most.
@@ -189,7 +189,7 @@ async fn follow<S: Sighted>(client: Client, id: WatchId, metrics: Metrics, sink:
 
 /// The events with the moment at which the list they begin was asked for. A
 /// list that fails has told nothing: it neither ends an outage nor the backoff.
-fn begun<S>(
+pub(super) fn begun<S>(
     events: impl Stream<Item = watcher::Result<Event<S>>>,
 ) -> impl Stream<Item = watcher::Result<(Option<Instant>, Event<S>)>> {
     let mut began = None;
@@ -210,7 +210,7 @@ fn begun<S>(
 }
 
 /// An error of a watch in one line.
-fn reason(error: &watcher::Error) -> String {
+pub(super) fn reason(error: &watcher::Error) -> String {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
@@ -268,7 +268,7 @@ fn sightings<S: Sighted>(
 /// Waits of 0.2 s, 0.4 s … 5 s, each less up to a half, so that the streams of
 /// many operators do not return together.
 #[derive(Default)]
-struct Reconnect {
+pub(super) struct Reconnect {
     failures: u32,
 }
 
