@@ -23,8 +23,11 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 /// Begins; see [`super::start`].
 pub(super) fn start(client: Client, terms: Terms) -> watch::Receiver<Kept> {
-    let unknown = || Err("not looked at yet".to_owned());
-    let (kept, receiver) = watch::channel(Kept { pair: None, trust: unknown(), secret: unknown() });
+    let (kept, receiver) = watch::channel(Kept {
+        pair: None,
+        trust: Err("the API server has not been told whom to trust".to_owned()),
+        secret: Err("the Secret has not been looked at".to_owned()),
+    });
     let keeper = Keeper {
         client,
         terms,
@@ -85,7 +88,7 @@ impl Keeper {
 
     fn see(&mut self, sighting: Sighting) {
         match sighting {
-            Sighting::Secret(secret) => self.secret = Some(Seen::new(secret)),
+            Sighting::Secret(secret) => self.secret = Some(Seen::new(secret.map(|secret| *secret))),
             Sighting::Trusting(target, trusting) => self.trusting[target as usize] = Some(trusting),
         }
     }
@@ -119,7 +122,7 @@ impl Keeper {
                 },
                 Contents::Nothing => (Change::Begin, None),
                 Contents::Damaged(reason) => {
-                    tracing::error!(
+                    tracing::warn!(
                         secret = self.terms.secret,
                         reason,
                         "the Secret of the webhooks is damaged"

@@ -18,7 +18,7 @@ use crate::cluster::watches::{Reconnect, WATCH_SECONDS, begun, reason};
 /// One of the objects as it is now; none if it is not there.
 pub(super) enum Sighting {
     /// The Secret.
-    Secret(Option<Secret>),
+    Secret(Option<Box<Secret>>),
     /// An object that says whom the API server trusts.
     Trusting(Target, Option<Trusting>),
 }
@@ -26,7 +26,7 @@ pub(super) enum Sighting {
 /// Begins to watch all of them, each by its name.
 pub(super) fn all(client: &Client, terms: &Terms) -> impl Stream<Item = Sighting> + Unpin + use<> {
     let secrets = Api::namespaced(client.clone(), &terms.namespace);
-    let secret = one(secrets, &terms.secret, "Secret").map(Sighting::Secret);
+    let secret = one(secrets, &terms.secret, "Secret").map(|secret| Sighting::Secret(secret.map(Box::new)));
     let mut streams: Vec<Pin<Box<dyn Stream<Item = Sighting>>>> = vec![Box::pin(secret)];
     for target in Target::ALL {
         streams.push(match target {
