@@ -6,13 +6,13 @@
 //! the `caBundle` of both webhook configurations and of the definition of Tasks,
 //! is kept equal to the authorities in the Secret.
 //!
-//! - [`held`]: what the Secret holds, read and judged. Pure.
-//! - [`plan`]: what has to change, and when to look again. Pure.
-//! - [`issue`]: makes authorities and pairs
-//! - [`secret`]: writes the Secret
-//! - [`trust`]: the objects that say whom the API server trusts
-//! - [`sightings`]: what the watches of these four objects see
-//! - [`keeper`]: the task that holds all this together
+//! - `held`: what the Secret holds, read and judged. Pure.
+//! - `plan`: what has to change, and when to look again. Pure.
+//! - `issue`: makes authorities and pairs
+//! - `secret`: writes the Secret
+//! - `trust`: the objects that say whom the API server trusts
+//! - `sightings`: what the watches of these four objects see
+//! - `keeper`: the task that holds all this together
 //!
 //! A new authority is published, next to the old one, before anything is signed
 //! by it, and the old one stays until it has expired: at every moment each
