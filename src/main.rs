@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         Command::Crd(args) => print_crd(&args),
         Command::Webhooks(args) => print_webhooks(&args),
         Command::Policies => api::policy::yaml().and_then(|yaml| print(&yaml)),
+        Command::Rbac(args) => api::rbac::yaml(&args.scope()).and_then(|yaml| print(&yaml)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -125,7 +125,8 @@ fn the_flags_of_the_readme_are_those_of_the_help() {
 
 #[test]
 fn every_flag_that_is_named_exists() {
-    let all: BTreeSet<String> = ["run", "crd", "webhooks", "policies"].into_iter().flat_map(flags).collect();
+    let all: BTreeSet<String> =
+        ["run", "crd", "webhooks", "policies", "rbac"].into_iter().flat_map(flags).collect();
     for page in pages() {
         for flag in found(r"`--([a-z-]+)[` =]", &read(&page)) {
             assert!(all.contains(&flag), "{}: there is no flag --{flag}", page.display());

@@ -8,6 +8,7 @@
 //! - [`rules`]: the table of what a Task may say, which the CRD's schema, [`mod@validate`] and [`policy`] share
 //! - [`fault`]: one thing that is wrong with a Task; [`image`] and [`size`]: what finds some of them
 //! - [`defaults`]: what a Task that leaves something out asks for
+//! - [`permissions`]: the table of what the operator may do; [`rbac`]: the roles made of it
 //! - [`identity`]: what names an object, and which state of it was seen
 
 mod cel;
@@ -17,7 +18,9 @@ pub mod defaults;
 pub mod fault;
 pub mod identity;
 pub mod image;
+pub mod permissions;
 pub mod policy;
+pub mod rbac;
 pub mod rules;
 mod schema;
 pub mod size;

@@ -4,6 +4,7 @@
 //! Flags of one topic are one struct, flattened into [`RunArgs`]: a feature
 //! brings its own. What kubebuilder calls differently is a hidden alias.
 
+pub mod rbac;
 mod values;
 mod webhooks;
 
@@ -47,6 +48,8 @@ pub enum Command {
     Webhooks(CrdArgs),
     /// Print the rules as ValidatingAdmissionPolicies in YAML, for clusters that want no webhook.
     Policies,
+    /// Print the ServiceAccount of the operator and the roles that it and its users need, as YAML.
+    Rbac(rbac::RbacArgs),
 }
 
 impl Cli {
