@@ -198,9 +198,31 @@ async fn certificates_and_authorities_are_renewed_without_a_failed_call() {
             a.log_tail()
         );
     }
+    assert_none_signs_before_it_is_trusted(&[&a, &b]);
     println!("{calls} calls, {} pairs, {} sets of authorities", pairs.len(), authorities.len());
     a.assert_healthy();
     b.assert_healthy();
+}
+
+/// Between a new authority and the first pair that it signs there is a tenth of
+/// the validity, whichever replica makes them.
+fn assert_none_signs_before_it_is_trusted(operators: &[&Operator]) {
+    let logs: Vec<String> = operators.iter().map(|operator| operator.log()).collect();
+    let mut changes: Vec<&str> = logs
+        .iter()
+        .flat_map(|log| log.lines())
+        .filter(|line| line.contains("the certificate of the webhooks changed"))
+        .collect();
+    // Each line begins with its time.
+    changes.sort_unstable();
+    let at = |line: &str| line.split(' ').next().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let mut authorities = 0;
+    for two in changes.windows(2).filter(|two| two[0].contains("Authority")) {
+        authorities += 1;
+        let waited = at(two[1]).duration_since(at(two[0]));
+        assert!(two[1].contains("Pair") && waited.as_millis() >= 1500, "{waited:?}: {changes:#?}");
+    }
+    assert!(authorities > 0, "{changes:#?}");
 }
 
 #[tokio::test]

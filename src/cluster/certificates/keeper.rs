@@ -35,7 +35,7 @@ pub(super) fn start(client: Client, terms: Terms) -> watch::Receiver<Kept> {
         secret: None,
         trusting: [const { None }; 3],
         last: None,
-        trusted_since: None,
+        trusted: None,
         failures: Reconnect::default(),
     };
     tokio::task::spawn_local(keeper.run());
@@ -52,8 +52,8 @@ struct Keeper {
     trusting: [Option<Option<Trusting>>; 3],
     /// The last contents that were sound, to be put back if they are lost.
     last: Option<Pems>,
-    /// Since when all authorities are trusted by all targets.
-    trusted_since: Option<Instant>,
+    /// The authorities that all targets trust, and since when.
+    trusted: Option<(String, Instant)>,
     failures: Reconnect,
 }
 
@@ -96,13 +96,12 @@ impl Keeper {
     /// Does what is to be done now. When to look again; none: soon, since it did not succeed.
     async fn step(&mut self) -> Option<SystemTime> {
         // Whether the API server trusts what is there comes before what is next.
-        let trust = self.keep_trust().await;
+        let mut trust = self.keep_trust().await;
+        let before = self.authorities().map(str::to_owned);
         let secret = self.keep_secret().await;
-        let trust = match secret {
-            // The authorities may be others now.
-            Ok(_) => self.keep_trust().await,
-            Err(_) => trust,
-        };
+        if self.authorities() != before.as_deref() {
+            trust = self.keep_trust().await;
+        }
         self.tell(&secret, &trust);
         trust.ok().and(secret.ok())
     }
@@ -113,7 +112,7 @@ impl Keeper {
             let Some(seen) = &self.secret else { return Ok(SystemTime::now() + LONGEST) };
             let now = SystemTime::now();
             let (change, held) = match &seen.contents {
-                Contents::Sound(held) => match plan(&held.facts, self.situation(now)) {
+                Contents::Sound(held) => match plan(&held.facts, self.situation(held, now)) {
                     Plan::Wait(until) => {
                         self.last = Some(held.pems.clone());
                         return Ok(until);
@@ -145,13 +144,27 @@ impl Keeper {
         }
     }
 
-    fn situation(&self, now: SystemTime) -> Situation<'_> {
+    fn situation(&self, held: &Held, now: SystemTime) -> Situation<'_> {
+        // The trust in other authorities says nothing of these.
+        let trusted = self.trusted.as_ref().filter(|(trusted, _)| *trusted == held.pems.authorities);
         Situation {
             names: &self.terms.names,
             validity: self.terms.validity,
             now,
-            trusted_for: self.trusted_since.map(|since| since.elapsed()),
+            trusted_for: trusted.map(|(_, since)| since.elapsed()),
         }
+    }
+
+    /// The contents of the Secret, if they serve.
+    fn held(&self) -> Option<&Held> {
+        match &self.secret {
+            Some(Seen { contents: Contents::Sound(held), .. }) => Some(held),
+            _ => None,
+        }
+    }
+
+    fn authorities(&self) -> Option<&str> {
+        self.held().map(|held| held.pems.authorities.as_str())
     }
 
     /// What is to be in the Secret. Contents that were lost come back: whoever trusted them goes on.
@@ -165,20 +178,20 @@ impl Keeper {
 
     /// Has every target trust the authorities.
     async fn keep_trust(&mut self) -> Result<(), Obstacle> {
+        let Some(bundle) = self.authorities().map(str::to_owned) else {
+            self.trusted = None;
+            return Err(Obstacle::Stale);
+        };
         let mut result = Ok(());
-        if let Some(Seen { contents: Contents::Sound(held), .. }) = &self.secret {
-            let bundle = held.pems.authorities.clone();
-            for target in Target::ALL {
-                if let Err(obstacle) = self.have_trusted(target, &bundle).await {
-                    result = Err(obstacle);
-                }
+        for target in Target::ALL {
+            if let Err(obstacle) = self.have_trusted(target, &bundle).await {
+                result = Err(obstacle);
             }
-        } else {
-            result = Err(Obstacle::Stale);
         }
-        self.trusted_since = match (&result, self.trusted_since) {
-            (Ok(()), since) => since.or_else(|| Some(Instant::now())),
+        self.trusted = match (&result, self.trusted.take()) {
             (Err(_), _) => None,
+            (Ok(()), Some((trusted, since))) if trusted == bundle => Some((trusted, since)),
+            (Ok(()), _) => Some((bundle, Instant::now())),
         };
         result
     }
@@ -204,12 +217,9 @@ impl Keeper {
 
     /// Publishes how things stand; troubles are logged when they come and when they go.
     fn tell(&self, secret: &Result<SystemTime, Obstacle>, trust: &Result<(), Obstacle>) {
-        let pair = match &self.secret {
-            Some(Seen { contents: Contents::Sound(held), .. }) => {
-                Some([held.pems.pair.clone().into_bytes(), held.pems.pair_key.clone().into_bytes()])
-            }
-            _ => None,
-        };
+        let pair = self
+            .held()
+            .map(|Held { pems, .. }| [&pems.pair, &pems.pair_key].map(|pem| pem.clone().into_bytes()));
         let before = self.kept.borrow().clone();
         let kept = Kept {
             // The last one serves for as long as there is no other.
