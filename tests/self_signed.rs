@@ -5,13 +5,13 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use support::{Operator, SOON, crds, kubectl, task};
+use support::webhooks::ask;
+use support::{Operator, SOON, crds, kubectl};
 use test_cluster::{Cluster, eventually};
 
 const FLAGS: [&str; 3] =
@@ -30,25 +30,6 @@ async fn cluster() -> Cluster {
 async fn operator(cluster: &Cluster, flags: &[&str]) -> Operator {
     let flags: Vec<&str> = FLAGS.iter().chain(flags).copied().collect();
     Operator::started(&cluster.kubeconfig("operator").unwrap(), &flags).await
-}
-
-/// Installs what the binary prints for this operator, which nobody trusts yet.
-async fn install(cluster: &Cluster, operator: &Operator) {
-    for command in ["crd", "webhooks"] {
-        let url = format!("https://{}", operator.address("webhooks"));
-        let program = env!("CARGO_BIN_EXE_task-operator");
-        let printed = Command::new(program).args([command, "--url", &url]).output().unwrap();
-        let text = String::from_utf8(printed.stdout).unwrap();
-        let (ok, said) = kubectl(cluster, &["apply", "-f", "-"], Some(&text)).await;
-        assert!(ok, "{said}");
-    }
-}
-
-/// Asks the mutating and the validating webhook by a dry run.
-async fn ask(cluster: &Cluster) -> Result<(), String> {
-    let create = ["create", "--dry-run=server", "-o", "json", "-f", "-"];
-    let (ok, said) = kubectl(cluster, &create, Some(&task("probe", json!({})).to_string())).await;
-    if ok && said.contains("task.example.io/finalizer") { Ok(()) } else { Err(said) }
 }
 
 /// Asks until it is answered, then through the old version too, which is converted.
@@ -112,11 +93,11 @@ async fn it_serves_and_is_trusted_with_nothing_prepared_and_two_replicas_agree()
     let cluster = cluster().await;
     // Both begin at once, with no Secret there.
     let (a, b) = tokio::join!(operator(&cluster, &[]), operator(&cluster, &[]));
-    install(&cluster, &a).await;
+    a.install(&cluster, None).await;
     until_asked(&cluster).await;
     until_trusted(&cluster).await;
     // The other one serves with the same authority.
-    install(&cluster, &b).await;
+    b.install(&cluster, None).await;
     until_asked(&cluster).await;
     until_trusted(&cluster).await;
     let begun =
@@ -133,7 +114,7 @@ async fn it_serves_and_is_trusted_with_nothing_prepared_and_two_replicas_agree()
 async fn what_others_change_is_put_right_and_a_lost_secret_comes_back_as_it_was() {
     let cluster = cluster().await;
     let operator = operator(&cluster, &[]).await;
-    install(&cluster, &operator).await;
+    operator.install(&cluster, None).await;
     until_asked(&cluster).await;
     until_trusted(&cluster).await;
     let before = secret(&cluster).await.unwrap();
@@ -176,7 +157,7 @@ async fn certificates_and_authorities_are_renewed_without_a_failed_call() {
     let cluster = cluster().await;
     let flags = ["--webhook-cert-validity=15s"];
     let (a, b) = (operator(&cluster, &flags).await, operator(&cluster, &flags).await);
-    install(&cluster, &a).await;
+    a.install(&cluster, None).await;
     until_asked(&cluster).await;
     until_trusted(&cluster).await;
     let (mut pairs, mut authorities, mut calls) = (BTreeSet::new(), BTreeSet::new(), 0);
@@ -243,7 +224,7 @@ async fn what_is_somebody_elses_is_left_alone_and_said_to_be() {
 
     // Where the Secret goes, the operator goes on by itself; a bundle that cert-manager fills in stays.
     secrets.delete(SECRET, &Default::default()).await.unwrap();
-    install(&cluster, &operator).await;
+    operator.install(&cluster, None).await;
     until_asked(&cluster).await;
     let (kind, name) = CONFIGURATIONS[0];
     let configurations = api(&cluster, kind).await;

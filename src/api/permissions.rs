@@ -1,9 +1,9 @@
 //! The table of what the operator may do: each permission once, with the reason for it.
 //!
-//! [`rbac`](super::rbac) makes roles of it and the documentation shows it; a test on a real
-//! API server finds that nothing is missing from it, and that nothing in it is without use.
+//! [`rbac`](super::rbac) makes roles of it and the documentation shows it.
 
-use super::GROUP;
+use super::webhooks::{MUTATING, SECRET, VALIDATING};
+use super::{GROUP, crd};
 
 /// Where a permission is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +51,6 @@ pub struct Permission {
 
 /// The name of the Lease, and of the ServiceAccount and the Deployment of the operator.
 pub const OPERATOR: &str = "task-operator";
-/// The Secret of the certificate.
-const SECRET: &str = "task-operator-cert";
 
 /// All of them.
 pub const ALL: &[Permission] = &[
@@ -169,7 +167,7 @@ pub const ALL: &[Permission] = &[
         feature: Feature::SelfSigned,
         group: "admissionregistration.k8s.io",
         resource: "mutatingwebhookconfigurations",
-        names: &["task-operator-mutating-webhook"],
+        names: &[MUTATING],
         verbs: &["get", "list", "watch", "patch"],
         why: "to have the API server trust the certificate",
     },
@@ -178,7 +176,7 @@ pub const ALL: &[Permission] = &[
         feature: Feature::SelfSigned,
         group: "admissionregistration.k8s.io",
         resource: "validatingwebhookconfigurations",
-        names: &["task-operator-validating-webhook"],
+        names: &[VALIDATING],
         verbs: &["get", "list", "watch", "patch"],
         why: "to have the API server trust the certificate",
     },
@@ -187,7 +185,7 @@ pub const ALL: &[Permission] = &[
         feature: Feature::SelfSigned,
         group: "apiextensions.k8s.io",
         resource: "customresourcedefinitions",
-        names: &["tasks.task.example.io"],
+        names: &[crd::NAME],
         verbs: &["get", "list", "watch", "patch"],
         why: "to have the API server trust the certificate",
     },

@@ -11,6 +11,8 @@ use super::crd::Webhook;
 pub const MUTATING: &str = "task-operator-mutating-webhook";
 /// The name of the configuration of the validating webhooks.
 pub const VALIDATING: &str = "task-operator-validating-webhook";
+/// The Secret of the certificate they are served with, and the Certificate of cert-manager that fills it.
+pub const SECRET: &str = "task-operator-cert";
 /// The path of the mutating webhook.
 pub const MUTATE_PATH: &str = "/mutate-task-example-io-v1-task";
 /// The path of the validating webhook.
@@ -50,7 +52,7 @@ pub fn configurations(webhook: &Webhook, ca: Option<&[u8]>) -> [Value; 2] {
     let whole = |kind: &str, name: &str, webhooks: Value| {
         let mut metadata = json!({"name": name});
         if let Webhook::Service { namespace, .. } = webhook {
-            metadata["annotations"] = json!({INJECT: format!("{namespace}/task-operator-cert")});
+            metadata["annotations"] = json!({INJECT: format!("{namespace}/{SECRET}")});
         }
         json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,

@@ -8,7 +8,6 @@ pub mod rbac;
 mod values;
 mod webhooks;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -140,9 +139,7 @@ pub struct ClusterArgs {
 impl ClusterArgs {
     /// The namespaces to watch, each once; none stands for all.
     pub fn namespaces(&self) -> Vec<String> {
-        // An empty name is how manifests leave the list empty.
-        let named = self.watch_namespace.iter().filter(|name| !name.is_empty());
-        named.cloned().collect::<BTreeSet<_>>().into_iter().collect()
+        values::distinct(&self.watch_namespace)
     }
 }
 

@@ -26,11 +26,11 @@ pub struct RbacArgs {
 impl RbacArgs {
     /// What the flags ask for; a namespace that is named twice is meant once.
     pub fn scope(self) -> Scope {
-        let mut namespaces: Vec<String> =
-            self.namespace.into_iter().filter(|name| !name.is_empty()).collect();
-        namespaces.sort();
-        namespaces.dedup();
-        Scope { namespaces, home: self.operator_namespace, self_signed: self.webhook_self_signed }
+        Scope {
+            namespaces: values::distinct(&self.namespace),
+            home: self.operator_namespace,
+            self_signed: self.webhook_self_signed,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reads the values of flags. What is wrong is said without the flag, which clap names.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -69,17 +70,26 @@ pub(super) fn at_once(text: &str) -> Result<usize, String> {
 
 /// A time with its unit.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let duration: Option<SignedDuration> = text.parse().ok();
-    match duration.and_then(|duration| Duration::try_from(duration).ok()) {
+    match positive(text) {
         Some(duration) if duration <= MAX_DURATION => Ok(duration),
         _ => Err("must be a duration such as 30s, 500ms or 1m30s, at most 1h".to_owned()),
     }
 }
 
+fn positive(text: &str) -> Option<Duration> {
+    let duration: SignedDuration = text.parse().ok()?;
+    Duration::try_from(duration).ok()
+}
+
+/// The names that are not empty, in order and each once. An empty name is how manifests leave a list empty.
+pub(super) fn distinct(names: &[String]) -> Vec<String> {
+    let named = names.iter().filter(|name| !name.is_empty());
+    named.cloned().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
 /// How long a certificate is valid.
 pub(super) fn validity(text: &str) -> Result<Duration, String> {
-    let duration: Option<SignedDuration> = text.parse().ok();
-    match duration.and_then(|duration| Duration::try_from(duration).ok()) {
+    match positive(text) {
         Some(duration) if VALIDITY.contains(&duration) => Ok(duration),
         _ => Err("must be a duration such as 2160h, from 10s to 87600h".to_owned()),
     }

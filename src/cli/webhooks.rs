@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 
 use super::values;
+use crate::api::webhooks::SECRET;
 use crate::web::BindAddress;
 
 /// The webhooks.
@@ -36,7 +37,7 @@ pub struct WebhookArgs {
 
     /// The Secret of a self-signed certificate, in the namespace of the Pod, else the kubeconfig's.
     #[arg(long, env = "TASK_OPERATOR_WEBHOOK_SECRET_NAME", value_name = "NAME",
-          default_value = "task-operator-cert", value_parser = values::object_name)]
+          default_value = SECRET, value_parser = values::object_name)]
     pub webhook_secret_name: String,
 
     /// The Service that the API server calls the webhooks by, in the same namespace: a self-signed

@@ -4,8 +4,8 @@ use super::shape::Map;
 
 /// What every Pod of every Task is, in `app.kubernetes.io/name`.
 const APPLICATION: &str = "task";
-/// The value of `app.kubernetes.io/managed-by`.
-const MANAGER: &str = "task-operator";
+/// The label that says who made an object, and its value.
+pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "task-operator");
 
 /// Selects every child of every Task; the watches use it.
 pub const MANAGED_BY_SELECTOR: &str = "app.kubernetes.io/managed-by=task-operator";
@@ -14,7 +14,7 @@ pub const MANAGED_BY_SELECTOR: &str = "app.kubernetes.io/managed-by=task-operato
 pub fn labels(task: &str) -> Map {
     let mut labels = selector(task);
     labels.insert("app.kubernetes.io/component".to_owned(), "server".to_owned());
-    labels.insert("app.kubernetes.io/managed-by".to_owned(), MANAGER.to_owned());
+    labels.insert(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned());
     labels.insert("app.kubernetes.io/part-of".to_owned(), task.to_owned());
     labels
 }

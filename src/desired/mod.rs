@@ -25,7 +25,7 @@ pub mod shape;
 pub use covers::Covers;
 pub use digest::{Digest, digest};
 pub use kind::{ChildKind, name_of, task_name_of};
-pub use labels::MANAGED_BY_SELECTOR;
+pub use labels::{MANAGED_BY, MANAGED_BY_SELECTOR};
 pub use managed_fields::contender;
 pub use merge::{Correction, correction};
 pub use ownership::{Ownership, owner_task_name, ownership};

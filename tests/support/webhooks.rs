@@ -1,6 +1,6 @@
 //! An operator whose webhooks a real API server asks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
@@ -44,34 +44,52 @@ impl Bed {
         let flags = ["--webhook-bind-address=127.0.0.1:0", &directory];
         let operator = Operator::started(&cluster.kubeconfig("operator").unwrap(), &flags).await;
         let bed = Self { cluster, operator, certificates };
-        for command in ["crd", "webhooks"] {
-            let (ok, said) = kubectl(&bed.cluster, &["apply", "-f", "-"], Some(&bed.printed(command))).await;
-            assert!(ok, "{said}");
-        }
+        bed.operator.install(&bed.cluster, Some(&bed.authority())).await;
         // The configurations take a moment to be in force.
-        let probe = task("probe", json!({})).to_string();
-        eventually(SOON, "the webhooks are asked", async || {
-            let create = ["create", "--dry-run=server", "-o", "json", "-f", "-"];
-            let (_, said) = kubectl(&bed.cluster, &create, Some(&probe)).await;
-            if said.contains("task.example.io/finalizer") { Ok(()) } else { Err(said) }
-        })
-        .await;
+        eventually(SOON, "the webhooks are asked", async || ask(&bed.cluster).await).await;
         bed
     }
 
     /// What the binary prints for this operator.
     pub fn printed(&self, command: &str) -> String {
-        let output = Command::new(env!("CARGO_BIN_EXE_task-operator"))
-            .args([command, "--url", &format!("https://{}", self.operator.address("webhooks")), "--ca"])
-            .arg(self.certificates.path().join("tls.crt"))
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        self.operator.printed(command, Some(&self.authority()))
+    }
+
+    fn authority(&self) -> PathBuf {
+        self.certificates.path().join("tls.crt")
     }
 
     /// A namespace of one test.
     pub async fn space(&self, name: &str) -> Space<'_> {
         Space::new(&self.cluster, self.cluster.client("admin").await.unwrap(), name).await
     }
+}
+
+impl Operator {
+    /// What the binary prints for the webhooks of this operator, which are trusted by `ca` if there is one.
+    pub fn printed(&self, command: &str, ca: Option<&Path>) -> String {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_task-operator"));
+        program.args([command, "--url", &format!("https://{}", self.address("webhooks"))]);
+        if let Some(ca) = ca {
+            program.arg("--ca").arg(ca);
+        }
+        let output = program.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Installs the definition with both versions and the configurations of the webhooks.
+    pub async fn install(&self, cluster: &Cluster, ca: Option<&Path>) {
+        for command in ["crd", "webhooks"] {
+            let (ok, said) = kubectl(cluster, &["apply", "-f", "-"], Some(&self.printed(command, ca))).await;
+            assert!(ok, "{said}");
+        }
+    }
+}
+
+/// Asks the mutating and the validating webhook by a dry run.
+pub async fn ask(cluster: &Cluster) -> Result<(), String> {
+    let create = ["create", "--dry-run=server", "-o", "json", "-f", "-"];
+    let (ok, said) = kubectl(cluster, &create, Some(&task("probe", json!({})).to_string())).await;
+    if ok && said.contains("task.example.io/finalizer") { Ok(()) } else { Err(said) }
 }

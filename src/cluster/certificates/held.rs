@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail, ensure};
+use k8s_openapi::ByteString;
 use rcgen::{KeyPair, PublicKeyData};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -73,8 +74,8 @@ pub(super) struct Held {
 
 impl Pems {
     /// The entries of a Secret; none if one is missing or is no text.
-    pub(super) fn of(data: &BTreeMap<String, Vec<u8>>) -> Option<Self> {
-        let entry = |key: &str| String::from_utf8(data.get(key)?.clone()).ok();
+    pub(super) fn of(data: &BTreeMap<String, ByteString>) -> Option<Self> {
+        let entry = |key: &str| String::from_utf8(data.get(key)?.0.clone()).ok();
         Some(Self {
             authorities: entry("ca.crt")?,
             authority_key: entry("ca.key")?,

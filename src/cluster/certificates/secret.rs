@@ -1,7 +1,5 @@
 //! The Secret: whose it is, and how it is written.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -11,9 +9,8 @@ use kube::{Client, ResourceExt};
 use super::Terms;
 use super::held::{Held, Pems};
 use crate::cluster::FIELD_MANAGER;
+use crate::desired::MANAGED_BY;
 
-/// The label that says who made it, and its value.
-const MADE_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "task-operator");
 /// What the annotations of cert-manager begin with.
 const CERT_MANAGER: &str = "cert-manager.io/";
 
@@ -58,7 +55,7 @@ impl Seen {
             type_: Some("kubernetes.io/tls".to_owned()),
             ..Secret::default()
         });
-        secret.labels_mut().insert(MADE_BY.0.to_owned(), MADE_BY.1.to_owned());
+        secret.labels_mut().insert(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned());
         let data = secret.data.get_or_insert_default();
         data.extend(pems.data().map(|(key, text)| (key.to_owned(), ByteString(text.as_bytes().to_vec()))));
         let written = match self.object {
@@ -74,13 +71,12 @@ fn judge(secret: &Secret) -> Contents {
     if secret.annotations().keys().any(|name| name.starts_with(CERT_MANAGER)) {
         return Contents::Foreign("it has an annotation of cert-manager");
     }
-    let data: BTreeMap<String, Vec<u8>> =
-        secret.data.iter().flatten().map(|(key, value)| (key.clone(), value.0.clone())).collect();
-    if data.values().all(Vec::is_empty) {
+    let Some(data) = secret.data.as_ref().filter(|data| data.values().any(|value| !value.0.is_empty()))
+    else {
         return Contents::Nothing;
-    }
-    let is_ours = secret.labels().get(MADE_BY.0).is_some_and(|value| value == MADE_BY.1);
-    let held = match Pems::of(&data) {
+    };
+    let is_ours = secret.labels().get(MANAGED_BY.0).is_some_and(|value| value == MANAGED_BY.1);
+    let held = match Pems::of(data) {
         Some(pems) => Held::read(pems).map_err(|error| format!("{error:#}")),
         None => Err("an entry is missing".to_owned()),
     };
@@ -118,7 +114,7 @@ mod tests {
         let mut damaged = secret(&pems());
         damaged.data.as_mut().unwrap().remove("ca.key");
         assert!(matches!(judge(&damaged), Contents::Foreign(_)));
-        damaged.labels_mut().insert(MADE_BY.0.to_owned(), MADE_BY.1.to_owned());
+        damaged.labels_mut().insert(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned());
         assert!(matches!(judge(&damaged), Contents::Damaged(_)));
 
         let mut theirs = secret(&pems());
