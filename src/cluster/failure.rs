@@ -101,7 +101,7 @@ fn failure(
 }
 
 /// An error with all its causes, since the outer ones of a connection say little.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -29,7 +29,7 @@ pub struct Message {
     /// The headers, without those of the signature.
     pub headers: HeaderMap,
     /// The body.
-    pub body: Vec<u8>,
+    pub body: String,
 }
 
 /// The notice as an HTTP message.
@@ -57,7 +57,7 @@ pub fn message(notice: &Notice, mode: Mode) -> Message {
             notice.data()
         }
     };
-    Message { id, headers, body: body.to_string().into_bytes() }
+    Message { id, headers, body: body.to_string() }
 }
 
 /// The attributes, those of the extensions among them, but for the type of the data.
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn the_structured_mode_has_all_in_its_body() {
         let message = message(&changed(3, Phase::Running, Phase::Succeeded), Mode::Structured);
-        let event: Value = serde_json::from_slice(&message.body).unwrap();
+        let event: Value = serde_json::from_str(&message.body).unwrap();
         let trace = event["traceparent"].clone();
         assert_eq!(
             event,
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(of("ce-type"), "io.example.task.deleted");
         assert_eq!(of("ce-subject"), "default/web");
         assert_eq!(of("ce-id"), message.id);
-        let data: Value = serde_json::from_slice(&message.body).unwrap();
+        let data: Value = serde_json::from_str(&message.body).unwrap();
         assert_eq!(data["phase"], "Succeeded");
     }
 
@@ -156,9 +156,9 @@ mod tests {
             let structured = message(&notice, Mode::Structured);
             let binary = message(&notice, Mode::Binary);
             prop_assert_eq!(&structured, &message(&notice, Mode::Structured));
-            let mut event: Value = serde_json::from_slice(&structured.body).unwrap();
+            let mut event: Value = serde_json::from_str(&structured.body).unwrap();
             let event = event.as_object_mut().unwrap();
-            let data: Value = serde_json::from_slice(&binary.body).unwrap();
+            let data: Value = serde_json::from_str(&binary.body).unwrap();
             prop_assert_eq!(event.remove("data").unwrap(), data);
             prop_assert_eq!(event.remove("datacontenttype").unwrap(), "application/json");
             prop_assert_eq!(binary.headers["content-type"].to_str().unwrap(), "application/json");

@@ -81,6 +81,9 @@ impl Kind {
 }
 
 impl Notice {
+    /// The number of the notice of a deletion: nothing comes after it.
+    pub const DELETION: u64 = u64::MAX;
+
     /// Which kind it is of.
     pub fn kind(&self) -> Kind {
         match &self.what {
@@ -111,13 +114,17 @@ impl Notice {
         Timestamp::from_second(seconds).unwrap_or_default()
     }
 
+    /// Which of its Task's notices it is: from 1, and [`Notice::DELETION`] for the last.
+    pub fn number(&self) -> u64 {
+        match &self.what {
+            What::Phase(number, _) => *number,
+            What::Deleted(_) => Self::DELETION,
+        }
+    }
+
     /// Text that is greater for a later notice of the same Task.
     pub fn sequence(&self) -> String {
-        let number = match &self.what {
-            What::Phase(number, _) => *number,
-            What::Deleted(_) => u64::MAX,
-        };
-        format!("{number:020}")
+        format!("{:020}", self.number())
     }
 
     /// The payload, as the schema in the documentation has it.

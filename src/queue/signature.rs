@@ -52,7 +52,8 @@ impl Secrets {
 
     /// The headers that sign `message`, sent at `now`, in seconds since 1970.
     pub fn sign(&self, message: &Message, now: i64) -> HeaderMap {
-        let signed = [message.id.as_bytes(), b".", now.to_string().as_bytes(), b".", &message.body].concat();
+        let signed =
+            [message.id.as_bytes(), b".", now.to_string().as_bytes(), b".", message.body.as_bytes()].concat();
         let signatures: Vec<String> =
             self.0.iter().map(|key| format!("v1,{}", STANDARD.encode(hmac::sign(key, &signed)))).collect();
         let mut headers = HeaderMap::new();
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     fn message(id: &str, body: &str) -> Message {
-        Message { id: id.to_owned(), headers: HeaderMap::new(), body: body.as_bytes().to_vec() }
+        Message { id: id.to_owned(), headers: HeaderMap::new(), body: body.to_owned() }
     }
 
     fn secret(byte: u8) -> String {

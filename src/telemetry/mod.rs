@@ -11,4 +11,4 @@ pub mod logging;
 pub mod metrics;
 
 pub use exposition::Format;
-pub use metrics::{Metrics, PassResult};
+pub use metrics::{Metrics, PassResult, QueueGauges};

@@ -31,6 +31,11 @@ impl Fence {
         self.now().0 < self.until.load(Ordering::Acquire)
     }
 
+    /// For how long writes may be sent from now on, unless that is extended meanwhile.
+    pub fn remaining(&self) -> Duration {
+        Instant(self.until.load(Ordering::Acquire)).since(self.now())
+    }
+
     /// Lets writes through until `span` after `from`.
     pub(super) fn open_until(&self, from: Instant, span: Duration) {
         self.until.store(from.after(span).0, Ordering::Release);
@@ -56,9 +61,9 @@ mod tests {
         let fence = Fence::closed(Clock::default());
         assert!(!fence.may_write());
         fence.open_until(fence.now(), Duration::from_secs(60));
-        assert!(fence.may_write());
+        assert!(fence.may_write() && fence.remaining() > Duration::from_secs(50));
         fence.open_until(Instant(0), Duration::ZERO);
-        assert!(!fence.may_write());
+        assert!(!fence.may_write() && fence.remaining().is_zero());
         assert!(Fence::open(Clock::default()).may_write());
     }
 }

@@ -5,13 +5,14 @@
 //! Series whose labels are known are there from the start, at 0. There is no
 //! global: each [`Metrics`] has a registry of its own.
 //!
-//! - `passes`, `queue`, `requests`, `webhooks`, `leadership`, `certificates`, `operator`:
+//! - `passes`, `queue`, `requests`, `webhooks`, `leadership`, `certificates`, `deliveries`, `operator`:
 //!   what is counted there, and the methods of [`Metrics`] that count it
 //! - `per_task`: the series of each Task by its name
 //! - `process`: CPU, memory and files of this process
 //! - `scrape`: all of it, as text in pieces
 
 mod certificates;
+mod deliveries;
 mod leadership;
 mod make;
 mod operator;
@@ -30,6 +31,7 @@ use prometheus::Registry;
 
 use crate::api::TaskKey;
 
+pub use deliveries::QueueGauges;
 use make::Make;
 pub use passes::PassResult;
 use per_task::PerTask;
@@ -51,6 +53,7 @@ struct Inner {
     webhooks: webhooks::Webhooks,
     leadership: leadership::Leadership,
     certificates: certificates::Certificates,
+    deliveries: deliveries::Deliveries,
     operator: operator::Operator,
     /// Behind a lock rather than in an actor: it is held for one change of a
     /// few numbers, and a message per pass would cost more.
@@ -69,6 +72,7 @@ impl Metrics {
             webhooks: webhooks::Webhooks::new(&make),
             leadership: leadership::Leadership::new(&make),
             certificates: certificates::Certificates::new(&make),
+            deliveries: deliveries::Deliveries::new(&make),
             operator: operator::Operator::new(&make),
             per_task: per_task.then(Mutex::default),
             registry: make.registry,
