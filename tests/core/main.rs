@@ -5,5 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here is a test that fails")]
 
 mod examples;
+#[path = "../world/mod.rs"]
+mod shared;
 mod walks;
 mod world;

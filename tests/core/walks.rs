@@ -63,7 +63,7 @@ fn take(world: &mut World, step: Step) {
     let kind = |number: usize| ChildKind::ALL[number];
     world.clock += 1;
     match step {
-        Step::Create(replicas, port) if world.task.is_none() => world.create_task(spec(replicas, port)),
+        Step::Create(replicas, port) if world.server.task.is_none() => world.create_task(spec(replicas, port)),
         Step::Create(..) => {}
         Step::Edit(replicas, port) => world.edit_task(spec(replicas, port)),
         Step::Delete => world.delete_task(),

@@ -1,56 +1,20 @@
-//! A model of the API server, the watches, the dispatcher and the controllers,
-//! around the shipped [`State`].
-//!
-//! Objects have versions, deletions wait for finalizers, children of a Task
-//! that is gone are collected, and writes carry the preconditions that the
-//! requests carry. What the core may never do is checked when it does it.
+//! The watches and the dispatcher between the shipped [`State`] and a small API
+//! server. What the core may never do is checked when it does it.
 
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use task_operator::api::v1::TaskSpec;
-use task_operator::api::{ResourceVersion, TaskKey, Uid};
-use task_operator::desired::{self, ChildKind, Digest};
+use task_operator::api::{ResourceVersion, TaskKey};
+use task_operator::desired::ChildKind;
 use task_operator::supervisor::event::{
-    Answer, ChildView, Command, Event, Failure, FailureClass, Note, Report, Request, Source, TaskView,
+    Answer, Command, Event, Failure, FailureClass, Note, Report, Request, Source,
 };
-use task_operator::supervisor::state::{Pass, Presence, Rollout, State, Whose};
-use task_operator::supervisor::status::Status;
+use task_operator::supervisor::state::{Pass, Presence, State};
 use task_operator::supervisor::time::{Instant, Now};
 
-/// A Task on the server.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Task {
-    pub(crate) uid: Uid,
-    pub(crate) version: u64,
-    pub(crate) generation: i64,
-    pub(crate) spec: TaskSpec,
-    pub(crate) finalizer: bool,
-    pub(crate) deleting: bool,
-    pub(crate) status: Status,
-}
-
-/// A child, or what has its name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Child {
-    pub(crate) uid: Uid,
-    pub(crate) version: u64,
-    /// The Task that controls it, none for a foreign object.
-    pub(crate) owner: Option<Uid>,
-    pub(crate) carries: Option<Digest>,
-    pub(crate) rollout: Rollout,
-    /// Pods that the Deployment asks for.
-    pub(crate) replicas: i32,
-}
-
-/// What a watch will tell.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Told {
-    Task(Box<Task>),
-    TaskGone(Uid),
-    Child(ChildKind, Child),
-    ChildGone(ChildKind, Uid, u64),
-}
+use crate::shared::right::wrong;
+use crate::shared::server::{Effect, Server, Told, Wire, child_view, task_view};
+use crate::shared::{answer, failure};
 
 /// How a request ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,13 +27,10 @@ pub(crate) enum Fate {
     AnswerLost,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) clock: u64,
-    version: u64,
-    uids: u64,
-    pub(crate) task: Option<Task>,
-    pub(crate) children: [Option<Child>; 3],
+    pub(crate) server: Server,
     pub(crate) told: VecDeque<Told>,
     pub(crate) state: Option<State>,
     pub(crate) request: Option<Request>,
@@ -80,6 +41,24 @@ pub(crate) struct World {
     pub(crate) requests: usize,
     pub(crate) notes: Vec<Note>,
     pub(crate) reports: Vec<Report>,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            clock: 0,
+            server: Server::new(key()),
+            told: VecDeque::new(),
+            state: None,
+            request: None,
+            wants_slot: false,
+            wake: None,
+            writes: Vec::new(),
+            requests: 0,
+            notes: Vec::new(),
+            reports: Vec::new(),
+        }
+    }
 }
 
 fn key() -> TaskKey {
@@ -98,129 +77,54 @@ impl World {
         }
     }
 
-    fn next_version(&mut self) -> u64 {
-        self.version += 1;
-        self.version
-    }
-
-    fn next_uid(&mut self) -> Uid {
-        self.uids += 1;
-        format!("uid-{}", self.uids).into()
-    }
-
-    // --- What people do ---
+    // --- What people and controllers do ---
 
     pub(crate) fn create_task(&mut self, spec: TaskSpec) {
-        assert!(self.task.is_none());
-        let (uid, version) = (self.next_uid(), self.next_version());
-        let task = Task {
-            uid,
-            version,
-            generation: 1,
-            spec,
-            finalizer: false,
-            deleting: false,
-            status: Status::default(),
-        };
-        self.put_task(Some(task));
+        self.server.create_task(spec);
+        self.hear();
     }
 
     pub(crate) fn edit_task(&mut self, spec: TaskSpec) {
-        if let Some(mut task) = self.task.clone()
-            && task.spec != spec
-        {
-            task.spec = spec;
-            task.generation += 1;
-            task.version = self.next_version();
-            self.put_task(Some(task));
-        }
+        self.server.edit_task(spec);
+        self.hear();
     }
 
     pub(crate) fn delete_task(&mut self) {
-        let Some(mut task) = self.task.clone() else { return };
-        if task.finalizer {
-            task.deleting = true;
-            task.version = self.next_version();
-            self.put_task(Some(task));
-        } else {
-            self.put_task(None);
-        }
+        self.server.delete_task();
+        self.hear();
     }
 
     pub(crate) fn break_child(&mut self, kind: ChildKind) {
-        if let Some(mut child) = self.children[kind.index()].clone() {
-            child.carries = None;
-            child.version = self.next_version();
-            self.put_child(kind, Some(child));
-        }
+        self.server.break_child(kind);
+        self.hear();
     }
 
     pub(crate) fn delete_child(&mut self, kind: ChildKind) {
-        self.put_child(kind, None);
+        self.server.delete_child(kind);
+        self.hear();
     }
 
     pub(crate) fn create_foreign(&mut self, kind: ChildKind) {
-        if self.children[kind.index()].is_none() {
-            let (uid, version) = (self.next_uid(), self.next_version());
-            let child =
-                Child { uid, version, owner: None, carries: None, rollout: Rollout::default(), replicas: 0 };
-            // The watches select by label: they do not tell of it.
-            self.children[kind.index()] = Some(child);
-        }
+        self.server.create_foreign(kind);
+        self.hear();
     }
 
-    fn put_task(&mut self, task: Option<Task>) {
-        match (&task, &self.task) {
-            (Some(task), _) => self.told.push_back(Told::Task(Box::new(task.clone()))),
-            (None, Some(old)) => self.told.push_back(Told::TaskGone(old.uid.clone())),
-            (None, None) => {}
-        }
-        self.task = task;
+    /// Anything else that is done to the objects.
+    pub(crate) fn others(&mut self, deed: impl FnOnce(&mut Server)) {
+        deed(&mut self.server);
+        self.hear();
     }
-
-    fn put_child(&mut self, kind: ChildKind, child: Option<Child>) {
-        let old = self.children[kind.index()].take();
-        let watched = |child: &Child| child.owner.is_some();
-        match (&child, old) {
-            (Some(child), _) if watched(child) => self.told.push_back(Told::Child(kind, child.clone())),
-            (None, Some(old)) => {
-                let version = self.next_version();
-                if watched(&old) {
-                    self.told.push_back(Told::ChildGone(kind, old.uid, version));
-                }
-            }
-            _ => {}
-        }
-        self.children[kind.index()] = child;
-    }
-
-    // --- What controllers do ---
 
     /// One step of garbage collection or of the rollout; false if there is none left.
     pub(crate) fn controllers(&mut self) -> bool {
-        let alive = self.task.as_ref().map(|task| task.uid.clone());
-        for kind in ChildKind::ALL {
-            let Some(mut child) = self.children[kind.index()].clone() else { continue };
-            if child.owner.is_some() && child.owner != alive {
-                self.put_child(kind, None);
-                return true;
-            }
-            let complete = Rollout {
-                current: true,
-                replicas: child.replicas,
-                updated: child.replicas,
-                ready: child.replicas,
-                available: child.replicas,
-                failure: None,
-            };
-            if kind == ChildKind::Deployment && child.owner.is_some() && child.rollout != complete {
-                child.rollout = complete;
-                child.version = self.next_version();
-                self.put_child(kind, Some(child));
-                return true;
-            }
-        }
-        false
+        let acted = self.server.controllers();
+        self.hear();
+        acted
+    }
+
+    /// The watches take what the server has to tell.
+    fn hear(&mut self) {
+        self.told.extend(self.server.told.drain(..));
     }
 
     // --- The shell around the core ---
@@ -240,7 +144,7 @@ impl World {
                 None => self.supervise(&task, source),
                 Some(_) => self.happen(Event::TaskSeen(Box::new(task_view(&task)), source)),
             },
-            Told::TaskGone(uid) => {
+            Told::TaskGone(uid, _) => {
                 if self.state.as_ref().is_some_and(|state| state.task.uid == uid) {
                     self.happen(Event::TaskGone);
                     self.forget();
@@ -260,7 +164,7 @@ impl World {
         }
     }
 
-    fn supervise(&mut self, task: &Task, source: Source) {
+    fn supervise(&mut self, task: &crate::shared::server::Task, source: Source) {
         let now = self.now();
         let mut state = State::new(key(), task_view(task), Presence::Absent, now.monotonic);
         let commands = state.start(source, now);
@@ -396,13 +300,13 @@ impl World {
     fn list(&mut self) {
         let began = Source::List(self.now().monotonic);
         self.clock += 1;
-        match self.task.clone() {
-            Some(task) => self.tell(Told::Task(Box::new(task)), began),
+        match self.server.task.clone() {
+            Some(task) => self.tell(Told::Task(task), began),
             None => self.forget(),
         }
         for kind in ChildKind::ALL {
-            let child = self.children[kind.index()].clone();
-            if let Some(child) = child.filter(|child| child.owner.is_some()) {
+            let child = self.server.child(kind).cloned();
+            if let Some(child) = child.filter(|child| child.labelled) {
                 self.tell(Told::Child(kind, child), began);
             }
             let Source::List(at) = began else { unreachable!() };
@@ -412,80 +316,16 @@ impl World {
         }
     }
 
-    // --- The API server ---
-
     fn serve(&mut self, request: &Request) -> Result<Answer, Failure> {
-        let (uid, version, spec, wanted) = {
-            let task = &self.state.as_ref().unwrap().task;
-            (task.uid.clone(), task.version.0, task.spec.clone(), task.wanted)
-        };
-        let stale = || failure(FailureClass::Stale, request);
-        match request {
-            Request::FindPodFault => Ok(Answer::Pods(None)),
-            Request::LookAtTask => Ok(match &self.task {
-                Some(task) if task.uid == uid => Answer::Task(Box::new(task_view(task))),
-                _ => Answer::TaskAbsent,
-            }),
-            Request::LookAtChild(kind) => Ok(self.show(*kind)),
-            Request::AddFinalizer | Request::RemoveFinalizer | Request::WriteStatus(_) => {
-                let Some(mut task) = self.task.clone() else { return Ok(Answer::TaskAbsent) };
-                if task.uid != uid || task.version != version {
-                    return Err(stale());
-                }
-                match request {
-                    Request::AddFinalizer => task.finalizer = true,
-                    Request::RemoveFinalizer => task.finalizer = false,
-                    Request::WriteStatus(status) => {
-                        task.status = status.as_ref().clone().dated(&task.status, 1)
-                    }
-                    _ => unreachable!(),
-                }
-                self.writes.push(format!("{request:?}").chars().take(13).collect());
-                task.version = self.next_version();
-                let view = task_view(&task);
-                let ends = task.deleting && !task.finalizer;
-                self.put_task((!ends).then_some(task));
-                Ok(Answer::Task(Box::new(view)))
-            }
-            Request::Create(kind) => {
-                if self.children[kind.index()].is_some() {
-                    return Err(stale());
-                }
-                let (child_uid, version) = (self.next_uid(), self.next_version());
-                let child = Child {
-                    uid: child_uid,
-                    version,
-                    owner: Some(uid),
-                    carries: Some(wanted[kind.index()]),
-                    rollout: Rollout::default(),
-                    replicas: spec.replicas,
-                };
-                self.writes.push(format!("Create {}", kind.as_str()));
-                self.put_child(*kind, Some(child));
-                Ok(self.show(*kind))
-            }
-            Request::Correct(kind) => {
-                if let Some(mut child) = self.children[kind.index()].clone()
-                    && child.owner.as_ref() == Some(&uid)
-                    && child.carries != Some(wanted[kind.index()])
-                {
-                    child.carries = Some(wanted[kind.index()]);
-                    child.replicas = spec.replicas;
-                    child.rollout.current = false;
-                    child.version = self.next_version();
-                    self.writes.push(format!("Correct {}", kind.as_str()));
-                    self.put_child(*kind, Some(child));
-                }
-                Ok(self.show(*kind))
-            }
+        let state = self.state.as_ref().unwrap();
+        let (reply, effect) = self.server.serve(&Wire::new(request.clone(), state));
+        assert_ne!(effect, Effect::Trespass, "{request:?} changed what is not ours");
+        if effect == Effect::Changed {
+            self.writes.push(name_of_write(request));
         }
-    }
-
-    fn show(&self, kind: ChildKind) -> Answer {
-        match &self.children[kind.index()] {
-            None => Answer::ChildAbsent(kind),
-            Some(child) => Answer::Child(kind, child_view(child, kind, self.state.as_ref().unwrap())),
-        }
+        let answer = answer(reply, state).ok_or_else(|| failure(FailureClass::Stale, request));
+        self.hear();
+        answer
     }
 
     /// Everything that can happen without time or controllers does.
@@ -528,73 +368,15 @@ impl World {
     }
 
     fn assert_right(&self) {
-        let Some(task) = &self.task else {
-            assert!(self.state.is_none(), "a Task that is gone still has a supervisor: {self:#?}");
-            assert!(
-                self.children.iter().flatten().all(|child| child.owner.is_none()),
-                "a child stays: {self:#?}"
-            );
-            return;
-        };
-        assert!(!task.deleting && task.finalizer, "{self:#?}");
-        let wanted = ChildKind::ALL.map(|kind| desired::digest(kind, &key(), &task.uid, &task.spec));
-        let phase = task.status.phase.as_str();
-        let foreign = self.children.iter().flatten().any(|child| child.owner.is_none());
-        if foreign {
-            assert_eq!(phase, "Failed", "{self:#?}");
-            assert_eq!(task.status.ready.as_ref().unwrap().reason, "NameConflict");
-            return;
-        }
-        for kind in ChildKind::ALL {
-            let child =
-                self.children[kind.index()].as_ref().unwrap_or_else(|| panic!("no {kind:?}: {self:#?}"));
-            assert_eq!(child.owner.as_ref(), Some(&task.uid), "{self:#?}");
-            assert_eq!(child.carries, Some(wanted[kind.index()]), "{kind:?} is not right: {self:#?}");
-        }
-        assert_eq!(phase, if task.spec.replicas > 0 { "Succeeded" } else { "Pending" }, "{self:#?}");
-        assert_eq!(task.status.observed_generation, task.generation, "{self:#?}");
-        assert_eq!(task.status.ready.as_ref().unwrap().truth.as_str(), "True", "{self:#?}");
-        assert!(task.status.reconciling.is_none() && task.status.stalled.is_none(), "{self:#?}");
+        assert_eq!(wrong(&self.server, self.state.as_ref()), None, "{self:#?}");
     }
 }
 
-fn task_view(task: &Task) -> TaskView {
-    TaskView {
-        uid: task.uid.clone(),
-        version: ResourceVersion(task.version),
-        generation: task.generation,
-        deleting: task.deleting,
-        finalizer: task.finalizer,
-        other_finalizers: Vec::new(),
-        spec: task.spec.clone(),
-        fault: None,
-        wanted: ChildKind::ALL.map(|kind| desired::digest(kind, &key(), &task.uid, &task.spec)),
-        status: task.status.clone(),
+/// As the tests name it: the verb, and of a child the kind.
+fn name_of_write(request: &Request) -> String {
+    match request {
+        Request::Create(kind) => format!("Create {}", kind.as_str()),
+        Request::Correct(kind) => format!("Correct {}", kind.as_str()),
+        _ => format!("{request:?}").chars().take(13).collect(),
     }
-}
-
-/// As the shell compares an object with what is wanted at this moment.
-fn child_view(child: &Child, kind: ChildKind, state: &State) -> ChildView {
-    let foreign = match &child.owner {
-        Some(owner) if *owner == state.task.uid => None,
-        Some(_) => Some(Whose::Predecessor),
-        None => Some(Whose::Nobody),
-    };
-    let is_right = foreign.is_none() && child.carries == Some(state.wanted(kind));
-    ChildView {
-        uid: child.uid.clone(),
-        version: ResourceVersion(child.version),
-        foreign,
-        terminating: false,
-        carries: is_right.then(|| state.wanted(kind)),
-        rollout: (kind == ChildKind::Deployment).then(|| child.rollout.clone()),
-        contender: None,
-    }
-}
-
-fn failure(class: FailureClass, request: &Request) -> Failure {
-    let mut hasher = DefaultHasher::new();
-    (class as u8, request).hash(&mut hasher);
-    let identity = hasher.finish();
-    Failure { class, reason: "Test".into(), message: "it failed".into(), identity, retry_after: None }
 }
