@@ -25,6 +25,9 @@ const FIRST_GRACE: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The longest time between two looks at the Pods.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(300);
+/// A child that is being deleted is looked at this long after it was last seen:
+/// the watches do not tell of the end of one that has lost its label.
+const LAST_LOOK: Duration = Duration::from_secs(10);
 /// After this long without a correction the earlier ones are forgotten.
 const CORRECTIONS_FORGOTTEN: Duration = Duration::from_secs(300);
 
@@ -103,7 +106,9 @@ fn child(state: &State, kind: ChildKind, now: Instant, later: &mut Later) -> Opt
         Presence::Foreign { look_at, .. } => {
             later.is_due(*look_at, now).then_some(Request::LookAtChild(kind))
         }
-        Presence::Ours { terminating: true, .. } => None,
+        Presence::Ours { terminating: true, .. } => {
+            later.is_due(child.touched.after(LAST_LOOK), now).then_some(Request::LookAtChild(kind))
+        }
         Presence::Ours { carries: Some(digest), .. } if *digest == state.wanted(kind) => None,
         Presence::Ours { .. } => {
             let wait = backoff::between_corrections(corrections(child, now));

@@ -2,6 +2,7 @@
 
 use task_operator::desired::ChildKind;
 use task_operator::supervisor::event::{FailureClass, Outcome, Request};
+use task_operator::supervisor::state::Presence;
 
 use crate::world::{Fate, World, spec};
 
@@ -216,6 +217,22 @@ fn a_deletion_that_no_watch_told_of_is_seen_by_the_next_list() {
     world.delete_child(ChildKind::Service);
     world.relist();
     world.settle();
+}
+
+#[test]
+fn a_child_that_the_watches_do_not_tell_of_comes_back_once_its_deletion_ends() {
+    for kind in ChildKind::ALL {
+        let mut world = settled();
+        world.others(|server| server.unlabel_child(kind));
+        world.others(|server| server.hold_child(kind));
+        while world.state.as_ref().is_some_and(|state| {
+            !matches!(state.child(kind).presence, Presence::Ours { terminating: true, .. })
+        }) {
+            until_request(&mut world);
+            world.answer(Fate::Answered);
+        }
+        world.settle();
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ enum Step {
     DeleteChild(usize),
     BreakChild(usize),
     Foreign(usize),
+    Others(Others, usize),
     Deliver,
     DeliverAgain,
     Grant,
@@ -29,6 +30,17 @@ enum Step {
     Later(u64),
 }
 
+/// What else people and backups do to the Task and to a child.
+#[derive(Clone, Copy, Debug)]
+enum Others {
+    StripTask,
+    HoldTask,
+    SpoilStatus,
+    Unlabel,
+    Orphan,
+    HoldChild,
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let class = prop_oneof![
         Just(FailureClass::Stale),
@@ -37,6 +49,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Just(FailureClass::Ending),
         Just(FailureClass::Fenced),
     ];
+    let others = prop_oneof![
+        Just(Others::StripTask),
+        Just(Others::HoldTask),
+        Just(Others::SpoilStatus),
+        Just(Others::Unlabel),
+        Just(Others::Orphan),
+        Just(Others::HoldChild),
+    ];
     let step = prop_oneof![
         2 => (0..3, 80..83).prop_map(|(replicas, port)| Step::Create(replicas, port)),
         2 => (0..3, 80..83).prop_map(|(replicas, port)| Step::Edit(replicas, port)),
@@ -44,6 +64,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0_usize..3).prop_map(Step::DeleteChild),
         1 => (0_usize..3).prop_map(Step::BreakChild),
         1 => (0_usize..3).prop_map(Step::Foreign),
+        2 => (others, 0_usize..3).prop_map(|(deed, number)| Step::Others(deed, number)),
         8 => Just(Step::Deliver),
         1 => Just(Step::DeliverAgain),
         6 => Just(Step::Grant),
@@ -63,13 +84,23 @@ fn take(world: &mut World, step: Step) {
     let kind = |number: usize| ChildKind::ALL[number];
     world.clock += 1;
     match step {
-        Step::Create(replicas, port) if world.server.task.is_none() => world.create_task(spec(replicas, port)),
+        Step::Create(replicas, port) if world.server.task.is_none() => {
+            world.create_task(spec(replicas, port))
+        }
         Step::Create(..) => {}
         Step::Edit(replicas, port) => world.edit_task(spec(replicas, port)),
         Step::Delete => world.delete_task(),
         Step::DeleteChild(number) => world.delete_child(kind(number)),
         Step::BreakChild(number) => world.break_child(kind(number)),
         Step::Foreign(number) => world.create_foreign(kind(number)),
+        Step::Others(deed, number) => world.others(|server| match deed {
+            Others::StripTask => server.strip_task(),
+            Others::HoldTask => server.hold_task(true),
+            Others::SpoilStatus => server.spoil_status(),
+            Others::Unlabel => server.unlabel_child(kind(number)),
+            Others::Orphan => server.orphan_child(kind(number)),
+            Others::HoldChild => server.hold_child(kind(number)),
+        }),
         Step::Deliver => world.deliver(false),
         Step::DeliverAgain => world.deliver(true),
         Step::Grant => world.grant(),
