@@ -33,7 +33,7 @@ fn print_crd(args: &CrdArgs) -> anyhow::Result<()> {
 }
 
 fn print_webhooks(args: &CrdArgs) -> anyhow::Result<()> {
-    let webhook = args.webhook().unwrap_or_else(api::crd::Webhook::in_cluster);
+    let webhook = args.webhook().unwrap_or_else(api::webhooks::Webhook::in_cluster);
     print(&api::webhooks::yaml(&webhook, args.ca()?.as_deref())?)
 }
 

@@ -159,7 +159,7 @@ pub const ALL: &[Permission] = &[
         group: "",
         resource: "secrets",
         names: &[SECRET],
-        verbs: &["get", "list", "watch", "update"],
+        verbs: &["list", "watch", "update"],
         why: "to share the certificate between replicas, and to renew it",
     },
     Permission {
@@ -168,7 +168,7 @@ pub const ALL: &[Permission] = &[
         group: "admissionregistration.k8s.io",
         resource: "mutatingwebhookconfigurations",
         names: &[MUTATING],
-        verbs: &["get", "list", "watch", "patch"],
+        verbs: &["list", "watch", "patch"],
         why: "to have the API server trust the certificate",
     },
     Permission {
@@ -177,7 +177,7 @@ pub const ALL: &[Permission] = &[
         group: "admissionregistration.k8s.io",
         resource: "validatingwebhookconfigurations",
         names: &[VALIDATING],
-        verbs: &["get", "list", "watch", "patch"],
+        verbs: &["list", "watch", "patch"],
         why: "to have the API server trust the certificate",
     },
     Permission {
@@ -186,7 +186,7 @@ pub const ALL: &[Permission] = &[
         group: "apiextensions.k8s.io",
         resource: "customresourcedefinitions",
         names: &[crd::NAME],
-        verbs: &["get", "list", "watch", "patch"],
+        verbs: &["list", "watch", "patch"],
         why: "to have the API server trust the certificate",
     },
 ];

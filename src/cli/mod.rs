@@ -17,7 +17,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-use crate::api::crd::Webhook;
+use crate::api::webhooks::Webhook;
 use crate::telemetry::logging::LogFormat;
 use crate::web::BindAddress;
 

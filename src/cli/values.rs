@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use crate::api::crd::Webhook;
+use crate::api::webhooks::Webhook;
 
 /// The longest time a stop may take: beyond it the kubelet has long killed the Pod.
 const MAX_DURATION: Duration = Duration::from_secs(3600);

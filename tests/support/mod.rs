@@ -35,6 +35,11 @@ pub struct Operator {
 impl Operator {
     /// Starts the operator with this kubeconfig and these flags, its servers on free ports.
     pub fn start(kubeconfig: &Path, flags: &[&str]) -> Self {
+        Self::start_with(kubeconfig, flags, &[])
+    }
+
+    /// Starts it with further variables of the environment.
+    pub fn start_with(kubeconfig: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let directory = TempDir::with_prefix("task-operator-test-").unwrap();
         let mut arguments = vec![
             "run".to_owned(),
@@ -44,7 +49,9 @@ impl Operator {
         ];
         arguments.extend(flags.iter().map(|&flag| flag.to_owned()));
         let program = PathBuf::from(env!("CARGO_BIN_EXE_task-operator"));
-        let environment = [("NO_COLOR".to_owned(), "1".to_owned())];
+        let variables = variables.iter().chain(&[("NO_COLOR", "1")]);
+        let environment: Vec<_> =
+            variables.map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
         let process =
             Process::start("operator", &program, &arguments, &environment, directory.path()).unwrap();
         Self { process, directory }

@@ -159,7 +159,7 @@ mod tests {
 
     use super::super::issue;
     use super::*;
-    use crate::api::crd::Webhook;
+    use crate::api::webhooks::Webhook;
 
     fn authority() -> String {
         let names = ["a".to_owned()].into();
