@@ -3,7 +3,7 @@ CARGO ?= cargo
 CLUSTER := $(CARGO) run --quiet -p test-cluster --bin cluster --
 
 .DEFAULT_GOAL := help
-.PHONY: help all build test lint fmt generate check-generated cluster demo deny transitions
+.PHONY: help all bench build test lint fmt generate check-generated cluster demo deny transitions
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ test: ## Run all tests; builds the control plane first where that was not done y
 
 transitions: ## Walk every property of a Task through all classes of values; `make test` takes a part
 	TRANSITIONS_EVERY=1 $(CARGO) test --locked --test transitions -- --nocapture
+
+bench: build ## Measure it: TASKS=100,1000 WHOLE=true SCENARIOS=create,quiet PEER=BINARY, see docs/performance.md
+	$(CARGO) run --quiet --release --locked -p bench
 
 lint: ## Formatting, clippy and documentation with warnings as errors, licences and advisories
 	$(CARGO) fmt --all --check

@@ -1,6 +1,6 @@
 //! A fresh control plane on which one operator is measured.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -54,12 +54,12 @@ impl Since {
 }
 
 impl Bed {
-    /// Starts it, with the namespaces for the Tasks.
+    /// Starts it, with the definition in `crd` and the namespaces for the Tasks.
     ///
     /// # Errors
     /// If it does not start.
-    pub(crate) async fn start(load: Load, whole: bool) -> anyhow::Result<Self> {
-        let builder = Cluster::builder().crds(&crds());
+    pub(crate) async fn start(load: Load, whole: bool, crd: &Path) -> anyhow::Result<Self> {
+        let builder = Cluster::builder().crds(crd);
         let builder = if whole { builder.whole() } else { builder };
         let mut cluster = builder.start().await.context("the control plane")?;
         let servers = [cluster.id(Program::Etcd)?, cluster.id(Program::ApiServer)?];
@@ -173,9 +173,4 @@ impl Bed {
 /// Watches are opened whatever there is to do, and the lease is renewed.
 fn is_work(request: &Request) -> bool {
     request.verb != "watch" && request.resource() != "leases"
-}
-
-/// The definition that all operators work on.
-fn crds() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../config/crd")
 }

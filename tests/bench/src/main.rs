@@ -46,6 +46,9 @@ struct Args {
         allow_hyphen_values = true
     )]
     peer_webhook_flag: String,
+    /// The other one's own definition of Tasks, if it is not to work on that of the operator.
+    #[arg(long, env = "PEER_CRD")]
+    peer_crd: Option<PathBuf>,
     /// How many Tasks; several numbers are measured one after the other.
     #[arg(long, env = "TASKS", value_delimiter = ',', default_value = "1000")]
     tasks: Vec<usize>,
@@ -110,19 +113,27 @@ async fn measure(args: Args) -> anyhow::Result<()> {
 /// Who is measured, in this order: the floor once, then A-B-B-A.
 fn turns(args: &Args) -> Vec<Subject> {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+    let crd = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../config/crd");
     let own = Subject {
         name: "task-operator".to_owned(),
         program: Some(args.operator.clone()),
         flags: Vec::new(),
+        crd: crd.clone(),
         webhook_flag: "--webhook-bind-address=127.0.0.1:{port}".to_owned(),
     };
-    let floor =
-        Subject { name: "floor".to_owned(), program: None, flags: Vec::new(), webhook_flag: String::new() };
+    let floor = Subject {
+        name: "floor".to_owned(),
+        program: None,
+        flags: Vec::new(),
+        crd: crd.clone(),
+        webhook_flag: String::new(),
+    };
     let Some(peer) = &args.peer else { return vec![own, floor] };
     let peer = Subject {
         name: "peer".to_owned(),
         program: Some(peer.clone()),
         flags: words(&args.peer_flags),
+        crd: args.peer_crd.clone().unwrap_or(crd),
         webhook_flag: args.peer_webhook_flag.clone(),
     };
     let mut turns = Vec::new();

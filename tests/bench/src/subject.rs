@@ -24,6 +24,8 @@ pub(crate) struct Subject {
     pub(crate) program: Option<PathBuf>,
     /// What it is always started with.
     pub(crate) flags: Vec<String>,
+    /// The definition of Tasks that it works on.
+    pub(crate) crd: PathBuf,
     /// The flag that says where its webhooks listen, with `{port}` for the port.
     pub(crate) webhook_flag: String,
 }

@@ -70,7 +70,7 @@ pub(crate) async fn run(subject: &Subject, load: Load, options: &Options) -> any
     let mut run =
         Run { subject: subject.name.clone(), tasks: load.tasks, whole: options.whole, ..Run::default() };
     if Scenario::LIFE.iter().any(|&scenario| options.wants(scenario)) {
-        let bed = Bed::start(load, options.whole).await?;
+        let bed = Bed::start(load, options.whole, &subject.crd).await?;
         life::run(&bed, subject, options, &mut run).await?;
         bed.cluster.stop()?;
     }
@@ -81,7 +81,7 @@ pub(crate) async fn run(subject: &Subject, load: Load, options: &Options) -> any
         if !options.wants(scenario) {
             continue;
         }
-        let bed = Bed::start(load, false).await?;
+        let bed = Bed::start(load, false, &subject.crd).await?;
         match scenario {
             Scenario::Start => start::run(&bed, subject, &mut run).await?,
             Scenario::Webhook => webhook::run(&bed, subject, options.calls, &mut run).await?,
