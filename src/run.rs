@@ -1,11 +1,11 @@
 //! Starts and stops everything, in this order.
 //!
 //! Start: telemetry, the connection, the servers for probes and metrics, the
-//! event recorder, the dispatcher, the watches, and the leader election.
+//! event recorder, the task queue, the dispatcher, the watches, and the leader election.
 //!
 //! Stop, on SIGTERM or SIGINT: readiness drops, no new pass begins, the running
-//! ones end, the supervisors go, the events that wait are written, the lease is
-//! given back, the servers end. All of it within `--shutdown-timeout`; the exit code is 0. A second
+//! ones end, the task queue sends what it has, the supervisors go, the events that
+//! wait are written, the lease is given back, the servers end. All of it within `--shutdown-timeout`; the exit code is 0. A second
 //! signal ends the process at once.
 
 use std::time::Duration;
@@ -23,13 +23,18 @@ use crate::cluster::writer::Writer;
 use crate::cluster::{client, watches};
 use crate::dispatcher::{Dispatcher, Drain, Parts, Stop, ToDispatcher};
 use crate::election;
+use crate::queue::{self, actor::Queue};
 use crate::servers::Servers;
+use crate::supervisor::actor::Notify;
 use crate::supervisor::clock::Clock;
 use crate::telemetry::{Metrics, logging};
 use crate::web::health::Health;
 
 /// How often the event loop shows that it turns.
 const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// The part of the time for a stop that the task queue may take: one in so many.
+const DRAIN_PART: u32 = 3;
 
 /// Runs the operator until it is told to stop. Needs an actix system.
 ///
@@ -39,6 +44,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
     logging::init(&args.log.level, args.log.format)?;
     args.election.check().map_err(anyhow::Error::msg)?;
     args.webhooks.check().map_err(anyhow::Error::msg)?;
+    args.notify.check().map_err(anyhow::Error::msg)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     let metrics = Metrics::new(args.serve.metrics_per_task);
     let configuration = client::configuration(args.cluster.kubeconfig.as_deref()).await?;
@@ -60,11 +66,13 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
     let (recorder, recorders) = Recorder::start(&client, &fence, &metrics, &election::instance());
     let (tasks_listed, are_tasks_listed) = watch::channel(false);
     let ids = watches::ids(&args.cluster.namespaces());
+    let notify = start_queue(&args, &fence, &metrics, clock)?;
     let dispatcher = Dispatcher::new(Parts {
         writer: Writer::new(client.clone(), fence.clone()),
         recorder,
         metrics: metrics.clone(),
         clock,
+        notify: notify.clone(),
         slots: args.reconcile.max_concurrent_reconciles,
         watches: ids.clone(),
         leading: !args.election.leader_elect,
@@ -88,7 +96,8 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
     });
 
     wait_for_signal().await?;
-    let stop = stop(dispatcher, recorders, release, servers, health);
+    let queue = notify.map(|notify| (notify.queue, args.reconcile.shutdown_timeout / DRAIN_PART));
+    let stop = stop(dispatcher, queue, recorders, release, servers, health);
     if tokio::time::timeout(args.reconcile.shutdown_timeout, stop).await.is_err() {
         tracing::warn!(
             timeout_s = args.reconcile.shutdown_timeout.as_secs(),
@@ -101,6 +110,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
 
 async fn stop(
     dispatcher: Addr<Dispatcher>,
+    queue: Option<(Addr<Queue>, Duration)>,
     recorders: Vec<JoinHandle<()>>,
     release: Option<Release>,
     servers: Servers,
@@ -112,13 +122,22 @@ async fn stop(
             servers.linger().await;
             servers
         },
-        stop_work(dispatcher, recorders, release)
+        stop_work(dispatcher, queue, recorders, release)
     );
     servers.stop().await;
 }
 
-async fn stop_work(dispatcher: Addr<Dispatcher>, recorders: Vec<JoinHandle<()>>, release: Option<Release>) {
-    if dispatcher.send(Drain).await.is_err() || dispatcher.send(Stop).await.is_err() {
+async fn stop_work(
+    dispatcher: Addr<Dispatcher>,
+    queue: Option<(Addr<Queue>, Duration)>,
+    recorders: Vec<JoinHandle<()>>,
+    release: Option<Release>,
+) {
+    let drained = dispatcher.send(Drain).await;
+    if let Some((queue, patience)) = queue {
+        drain(&queue, patience).await;
+    }
+    if drained.is_err() || dispatcher.send(Stop).await.is_err() {
         tracing::error!("the dispatcher was gone before it was told to stop");
     }
     for recorder in recorders {
@@ -129,6 +148,35 @@ async fn stop_work(dispatcher: Addr<Dispatcher>, recorders: Vec<JoinHandle<()>>,
     if let Some(release) = release {
         release.release().await;
     }
+}
+
+/// Sends what the task queue has. A sink that is down or slow is not waited for: what it was not
+/// told stands in the Tasks, and the next replica waits for the lease.
+async fn drain(queue: &Addr<Queue>, patience: Duration) {
+    match tokio::time::timeout(patience, queue.send(queue::actor::Drain)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(_)) => tracing::error!("the task queue was gone before it was told to stop"),
+        Err(_) => tracing::warn!("the sink is slow: what it was not told yet is told after the next start"),
+    }
+}
+
+/// The task queue with its sink; none without a URL.
+fn start_queue(
+    args: &RunArgs,
+    fence: &Fence,
+    metrics: &Metrics,
+    clock: Clock,
+) -> anyhow::Result<Option<Notify>> {
+    let Some(sink) = args.notify.sink()? else { return Ok(None) };
+    let queue = Queue::new(queue::actor::Parts {
+        sink,
+        workers: args.notify.queue_workers,
+        capacity: args.notify.queue_capacity,
+        fence: fence.clone(),
+        metrics: metrics.clone(),
+        clock,
+    });
+    Ok(Some(Notify { queue: queue.start(), farewell_timeout: args.notify.farewell_timeout }))
 }
 
 /// Resolves at the first signal; a second one ends the process.

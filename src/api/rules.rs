@@ -150,4 +150,10 @@ pub mod status {
     pub const MESSAGE_MAX_LENGTH: usize = 32_768;
     /// The most characters of an RFC 3339 time with nanoseconds and offset.
     pub const TIME_MAX_LENGTH: usize = 35;
+    /// The most changes of the phase that a sink still has to be told of.
+    pub const MAX_PENDING: usize = 16;
+    /// The most bytes of the reason of one of them.
+    pub const PENDING_REASON_MAX_BYTES: usize = 128;
+    /// The most bytes of its message.
+    pub const PENDING_MESSAGE_MAX_BYTES: usize = 256;
 }

@@ -122,7 +122,7 @@ pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
             "required": ["type", "status", "lastTransitionTime", "reason", "message"],
             "properties": {
                 "type": {
-                    "description": "What the condition is about: Ready, Reconciling or Stalled.",
+                    "description": "What the condition is about: Ready, Reconciling, Stalled or Notified.",
                     "type": "string",
                     "maxLength": TYPE_MAX_LENGTH,
                     "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
@@ -155,6 +155,46 @@ pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
                     "description": "Why, in a sentence for people.",
                     "type": "string",
                     "maxLength": MESSAGE_MAX_LENGTH,
+                },
+            },
+        },
+    })
+}
+
+/// `status.notifications`.
+pub(super) fn notifications(generator: &mut SchemaGenerator) -> Schema {
+    use rules::status::*;
+    let phase = |description: &str| {
+        let phases = ["Pending", "Running", "Succeeded", "Failed"];
+        json!({ "description": description, "type": "string", "enum": phases })
+    };
+    let number = |description: &str, minimum: i64| json!({ "description": description, "type": "integer", "format": "int64", "minimum": minimum });
+    let text = |description: &str, most: usize| json!({ "description": description, "type": "string", "maxLength": most });
+    let mut time = time(generator);
+    time.insert("description".to_owned(), "When.".into());
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "settled": number("The number of the last change that was delivered or given up, with all before it.", 0),
+            "pending": {
+                "description": "The changes after it that a sink still has to be told of, oldest first.",
+                "type": "array",
+                "maxItems": MAX_PENDING,
+                "x-kubernetes-list-type": "atomic",
+                "items": {
+                    "description": "A change of the phase.",
+                    "type": "object",
+                    "required": ["number", "from", "to", "time"],
+                    "properties": {
+                        "number": number("Which change of this Task it is, from 1.", 1),
+                        "from": phase("The phase before."),
+                        "to": phase("The phase since."),
+                        "time": time,
+                        "generation": number("The metadata.generation that it was judged by.", 0),
+                        "reason": text("The reason of the condition Ready.", PENDING_REASON_MAX_BYTES),
+                        "message": text("The message of the condition Ready, shortened.", PENDING_MESSAGE_MAX_BYTES),
+                        "skipped": number("Changes of the phase between the two that are not told one by one.", 0),
+                    },
                 },
             },
         },

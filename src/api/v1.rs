@@ -123,7 +123,8 @@ pub struct TaskStatus {
 
     /// Ready: whether all Pods that are wanted are ready, and if not, why.
     /// Reconciling: only while the operator works on a change. Stalled: only
-    /// while the phase is Failed.
+    /// while the phase is Failed. Notified: only while the last notification
+    /// that was due could not be delivered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -138,6 +139,51 @@ pub struct TaskStatus {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = rules::status::SELECTOR_MAX_LENGTH))]
     pub selector: String,
+
+    /// Changes of the phase and whether a sink was told of them; only where
+    /// the operator has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::notifications")]
+    pub notifications: Option<Notifications>,
+}
+
+/// Changes of the phase and whether a sink was told of them. Its schema is made by
+/// `schema::notifications`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Notifications {
+    /// The number of the last change that was delivered or given up, with all before it.
+    #[serde(default)]
+    pub settled: u64,
+    /// The changes after it, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<PendingNotification>,
+}
+
+/// A change of the phase that a sink still has to be told of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingNotification {
+    /// Which change of this Task it is, from 1.
+    pub number: u64,
+    /// The phase before.
+    pub from: Phase,
+    /// The phase since.
+    pub to: Phase,
+    /// When, as RFC 3339 has it.
+    pub time: String,
+    /// The metadata.generation that it was judged by.
+    #[serde(default)]
+    pub generation: i64,
+    /// The reason of the condition Ready.
+    #[serde(default)]
+    pub reason: Box<str>,
+    /// The message of the condition Ready, shortened.
+    #[serde(default)]
+    pub message: Box<str>,
+    /// Changes of the phase between the two that are not told one by one.
+    #[serde(default)]
+    pub skipped: u32,
 }
 
 /// The status of a Task that the operator has not seen, as the schema fills it in.
@@ -151,6 +197,7 @@ impl Default for TaskStatus {
             conditions: Vec::new(),
             replicas: 0,
             selector: String::new(),
+            notifications: None,
         }
     }
 }

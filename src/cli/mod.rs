@@ -4,6 +4,7 @@
 //! Flags of one topic are one struct, flattened into [`RunArgs`]: a feature
 //! brings its own. What kubebuilder calls differently is a hidden alias.
 
+mod notify;
 pub mod rbac;
 mod values;
 mod webhooks;
@@ -21,6 +22,7 @@ use crate::api::webhooks::Webhook;
 use crate::telemetry::logging::LogFormat;
 use crate::web::BindAddress;
 
+pub use notify::NotifyArgs;
 pub use webhooks::WebhookArgs;
 
 /// A Kubernetes operator that turns a Task into a running application.
@@ -116,6 +118,9 @@ pub struct RunArgs {
     /// The webhooks.
     #[command(flatten)]
     pub webhooks: WebhookArgs,
+    /// Who is told of what happens to Tasks.
+    #[command(flatten)]
+    pub notify: NotifyArgs,
     /// What is logged.
     #[command(flatten)]
     pub log: LogArgs,

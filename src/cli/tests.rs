@@ -128,6 +128,16 @@ fn a_wrong_value_is_refused_with_the_name_of_its_flag() {
         ("--webhook-cert-validity", "1s"),
         ("--webhook-secret-name", "A"),
         ("--webhook-service-name", "a..b"),
+        ("--notify-url", "sink:80"),
+        ("--notify-url", "ftp://sink/"),
+        ("--notify-url", "http://"),
+        ("--notify-url", "https://me:secret@sink/"),
+        ("--notify-url", "https://sink/#part"),
+        ("--notify-mode", "batched"),
+        ("--queue-workers", "0"),
+        ("--queue-capacity", "0"),
+        ("--queue-capacity", "1000001"),
+        ("--farewell-timeout", "2h"),
     ] {
         let error = run(&["run", flag, value]).unwrap_err();
         assert!(error.contains(flag), "{flag} {value}: {error}");
@@ -149,6 +159,8 @@ fn every_flag_reads_the_variable_of_its_name_and_help_shows_its_default() {
             "leader-election-namespace",
             "webhook-cert-dir",
             "webhook-dns-name",
+            "notify-url",
+            "notify-secret-file",
         ]
         .contains(&name);
         assert!(is_optional || !flag.get_default_values().is_empty(), "--{name} has no default");
@@ -179,6 +191,29 @@ fn variables_are_read_and_flags_win() {
 fn a_wrong_variable_is_refused_with_the_name_of_its_flag() {
     let read = with_environment(&[("TASK_OPERATOR_MAX_CONCURRENT_RECONCILES", "0")], "");
     assert!(read.contains("refused: ") && read.contains("--max-concurrent-reconciles"), "{read}");
+}
+
+#[test]
+fn flags_of_notifications_go_together() {
+    let check = |flags: &[&str]| run(flags).unwrap().notify.check();
+    assert_eq!(check(&[]), Ok(()));
+    assert_eq!(
+        check(&["--notify-url=http://sink", "--notify-secret-file=x", "--notify-mode=binary"]),
+        Ok(())
+    );
+    assert_eq!(check(&["--queue-workers=4", "--queue-capacity=4"]), Ok(()));
+    for (flags, flag) in [
+        (&["--notify-secret-file=x"][..], "--notify-secret-file"),
+        (&["--queue-workers=5", "--queue-capacity=4"], "--queue-workers"),
+        (&["--farewell-timeout=0s"], "--farewell-timeout"),
+    ] {
+        assert!(check(flags).unwrap_err().starts_with(flag), "{flags:?}");
+    }
+    let sink = |flags: &[&str]| run(flags).unwrap().notify.sink().map(|sink| sink.is_some());
+    assert!(!sink(&[]).unwrap());
+    assert!(sink(&["--notify-url=http://sink:8080/hook?a=b"]).unwrap());
+    let error = sink(&["--notify-url=http://sink", "--notify-secret-file=/nowhere/at/all"]).unwrap_err();
+    assert!(format!("{error:#}").starts_with("--notify-secret-file: /nowhere/at/all"), "{error:#}");
 }
 
 #[test]

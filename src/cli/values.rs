@@ -60,7 +60,27 @@ pub(super) fn service(text: &str) -> Result<Webhook, String> {
     }
 }
 
-/// How many Tasks at once.
+/// Where notifications are posted. What is secret has no place in it: the command line is no secret.
+pub(super) fn sink(text: &str) -> Result<http::Uri, String> {
+    let allowed = || "must be http://HOST[:PORT][/PATH] or https, without user, password and '#'".to_owned();
+    let uri: http::Uri = text.parse().map_err(|_| allowed())?;
+    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+    let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
+    match is_http && uri.host().is_some_and(|host| !host.is_empty()) && !has_user && !text.contains('#') {
+        true => Ok(uri),
+        false => Err(allowed()),
+    }
+}
+
+/// How many notifications the queue takes.
+pub(super) fn capacity(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number @ 1..=1_000_000) => Ok(number),
+        _ => Err("must be a number from 1 to 1000000".to_owned()),
+    }
+}
+
+/// How many at once.
 pub(super) fn at_once(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number @ 1..=1000) => Ok(number),

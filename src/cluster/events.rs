@@ -23,6 +23,7 @@ use super::lease::Fence;
 use crate::api::{GROUP, TaskKey, Uid};
 use crate::desired;
 use crate::supervisor::event::Note;
+use crate::supervisor::status::shortened;
 use crate::telemetry::Metrics;
 
 /// Who reports, as a qualified name.
@@ -212,7 +213,7 @@ impl Worker {
             "action": note.action,
             "reason": note.reason,
             "type": if note.warning { "Warning" } else { "Normal" },
-            "note": shorten(&note.text),
+            "note": shortened(&note.text, NOTE),
             "regarding": {
                 "apiVersion": format!("{GROUP}/v1"),
                 "kind": "Task",
@@ -257,12 +258,4 @@ fn hash(what: &impl Hash) -> u64 {
 
 fn micros(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
-}
-
-fn shorten(text: &str) -> &str {
-    let mut end = text.len().min(NOTE);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }

@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::NamespaceResourceScope;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
 use crate::api::defaults::effective;
@@ -220,7 +220,7 @@ pub struct TaskMetadata {
     /// The generation.
     pub generation: i64,
     /// Set while it is being deleted.
-    deletion_timestamp: Option<IgnoredAny>,
+    deletion_timestamp: Option<Box<str>>,
     /// The finalizers.
     finalizers: Vec<Box<str>>,
 }
@@ -256,6 +256,7 @@ impl ObservedTask {
             version: ResourceVersion::parse(&resource_version),
             generation,
             deleting: deletion_timestamp.is_some(),
+            deleted_at: task_status::seconds(deletion_timestamp.as_deref()),
             finalizer,
             other_finalizers: finalizers.into_iter().filter(|name| **name != *FINALIZER).collect(),
             spec,

@@ -5,8 +5,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use crate::api::rules::status::MAX_CONDITIONS;
-use crate::api::v1::Phase;
-use crate::supervisor::status::{Condition, Status, Truth};
+use crate::api::v1::{self, PendingNotification, Phase};
+use crate::queue::notice::Transition;
+use crate::supervisor::status::{Condition, Notifications, Status, Truth};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -18,6 +19,7 @@ struct Raw {
     selector: Box<str>,
     last_update_time: Option<String>,
     conditions: Vec<Value>,
+    notifications: Value,
 }
 
 impl Default for Raw {
@@ -30,6 +32,7 @@ impl Default for Raw {
             selector: Box::default(),
             last_update_time: None,
             conditions: Vec::new(),
+            notifications: Value::Null,
         }
     }
 }
@@ -76,6 +79,7 @@ fn from_raw(raw: Raw) -> ObservedStatus {
         replicas: raw.replicas,
         observed_generation: raw.observed_generation,
         updated: seconds(raw.last_update_time.as_deref()),
+        notifications: notifications(raw.notifications),
         ..Status::default()
     };
     for value in raw.conditions {
@@ -85,6 +89,7 @@ fn from_raw(raw: Raw) -> ObservedStatus {
             "Ready" => &mut status.ready,
             "Reconciling" => &mut status.reconciling,
             "Stalled" => &mut status.stalled,
+            "Notified" => &mut status.notified,
             _ => {
                 status.foreign.push(text.into());
                 continue;
@@ -101,12 +106,40 @@ fn from_raw(raw: Raw) -> ObservedStatus {
     ObservedStatus { status, selector: raw.selector }
 }
 
+/// What cannot be read counts as none: it is not ours.
+fn notifications(raw: Value) -> Option<Box<Notifications>> {
+    let v1::Notifications { settled, pending } = serde_json::from_value::<Option<_>>(raw).ok()??;
+    let pending = pending.into_iter().map(|raw| {
+        let PendingNotification { number, from, to, time, generation, reason, message, skipped } = raw;
+        let at = seconds(Some(&time));
+        (number, Transition { from, to, at, generation, reason, message, skipped })
+    });
+    Some(Box::new(Notifications { settled, pending: pending.collect() }))
+}
+
+fn notifications_json(notifications: &Notifications) -> Value {
+    let pending = notifications.pending.iter().map(|(number, transition)| {
+        let Transition { from, to, at, generation, reason, message, skipped } = transition.clone();
+        let (number, time) = (*number, timestamp(at));
+        PendingNotification { number, from, to, time, generation, reason, message, skipped }
+    });
+    let pending: Vec<_> = pending.collect();
+    // A merge patch takes null for the removal of the list.
+    let pending = if pending.is_empty() { Value::Null } else { json!(pending) };
+    json!({"settled": notifications.settled, "pending": pending})
+}
+
 /// Writes `status` with the selector of the Task's Pods.
 ///
 /// Conditions of others go along as far as the schema has room beside ours: a
 /// list that others have filled must not keep the operator from telling.
 pub(super) fn encode(status: &Status, selector: &str) -> Value {
-    let ours = [("Ready", &status.ready), ("Reconciling", &status.reconciling), ("Stalled", &status.stalled)];
+    let ours = [
+        ("Ready", &status.ready),
+        ("Reconciling", &status.reconciling),
+        ("Stalled", &status.stalled),
+        ("Notified", &status.notified),
+    ];
     let ours = ours.into_iter().filter_map(|(kind, condition)| {
         let condition = condition.as_ref()?;
         Some(json!({
@@ -129,10 +162,13 @@ pub(super) fn encode(status: &Status, selector: &str) -> Value {
     object.insert("observedGeneration".into(), status.observed_generation.into());
     object.insert("lastUpdateTime".into(), timestamp(status.updated).into());
     object.insert("conditions".into(), conditions.into());
+    if let Some(notifications) = &status.notifications {
+        object.insert("notifications".into(), notifications_json(notifications));
+    }
     Value::Object(object)
 }
 
-fn seconds(text: Option<&str>) -> i64 {
+pub(super) fn seconds(text: Option<&str>) -> i64 {
     text.and_then(|text| text.parse::<Timestamp>().ok()).map_or(0, Timestamp::as_second)
 }
 
@@ -161,6 +197,33 @@ mod tests {
         assert!(status.selects);
         assert!(!decode(json.clone()).unwrap().judged_by("a=c").selects);
         assert_eq!(encode(&status, "a=b"), json);
+    }
+
+    #[test]
+    fn what_is_to_be_told_survives_too_and_what_cannot_be_read_of_it_counts_as_none() {
+        let pending = json!([{
+            "number": 3, "from": "Running", "to": "Failed", "time": "2026-12-01T10:00:00Z",
+            "generation": 2, "reason": "QuotaExceeded", "message": "no room", "skipped": 1,
+        }]);
+        let read = |notifications: &Value| {
+            decode(json!({"notifications": notifications})).unwrap().judged_by("").notifications
+        };
+        let known = read(&json!({"settled": 2, "pending": pending})).unwrap();
+        assert_eq!((known.settled, known.pending[0].0, known.pending[0].1.at), (2, 3, 1_796_119_200));
+        let written = |known: Notifications| {
+            encode(&Status { notifications: Some(Box::new(known)), ..Status::default() }, "")["notifications"]
+                .clone()
+        };
+        assert_eq!(written(*known.clone()), json!({"settled": 2, "pending": pending}));
+        // The list is removed by the merge patch.
+        assert_eq!(
+            written(Notifications { pending: vec![], ..*known }),
+            json!({"settled": 2, "pending": null})
+        );
+        for unreadable in [json!(null), json!(7), json!({"settled": -1}), json!({"pending": [{}]})] {
+            assert_eq!(read(&unreadable), None, "{unreadable}");
+        }
+        assert!(encode(&Status::default(), "").get("notifications").is_none());
     }
 
     #[test]

@@ -25,7 +25,9 @@ use crate::api::TaskKey;
 use crate::cluster::events::Recorder;
 use crate::cluster::watches::{Batch, Sink, WatchId};
 use crate::cluster::writer::Writer;
-use crate::supervisor::actor::{Links, Tell, Upcall, Upward};
+use crate::queue::Told;
+use crate::queue::actor::{GiveBack, ReportTo};
+use crate::supervisor::actor::{Links, Notify, Tell, Upcall, Upward};
 use crate::supervisor::clock::Clock;
 use crate::supervisor::time::Instant;
 use crate::telemetry::Metrics;
@@ -44,6 +46,8 @@ pub struct Parts {
     pub metrics: Metrics,
     /// The clock.
     pub clock: Clock,
+    /// Where notifications go; none without a sink.
+    pub notify: Option<Notify>,
     /// Passes at once, at most.
     pub slots: usize,
     /// The streams that have to be listed before the first pass.
@@ -70,6 +74,7 @@ pub struct Dispatcher {
     clock: Clock,
     /// Taken when the actor starts and its address is known.
     parts: Option<(Writer, Recorder)>,
+    notify: Option<Notify>,
     links: Option<Rc<Links>>,
     supervisors: u64,
     draining: Vec<oneshot::Sender<()>>,
@@ -89,7 +94,8 @@ struct WatchState {
 impl Dispatcher {
     /// A dispatcher that waits for its watches.
     pub fn new(parts: Parts) -> Self {
-        let Parts { writer, recorder, metrics, clock, slots, watches, leading, tasks_listed, synced } = parts;
+        let Parts { writer, recorder, metrics, clock, notify, slots, watches, leading, tasks_listed, synced } =
+            parts;
         metrics.max_concurrent(slots);
         for watch in &watches {
             metrics.watch_synced(watch.kind_name(), false);
@@ -105,6 +111,7 @@ impl Dispatcher {
             metrics,
             clock,
             parts: Some((writer, recorder)),
+            notify,
             links: None,
             supervisors: 0,
             draining: Vec::new(),
@@ -203,6 +210,9 @@ impl Actor for Dispatcher {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
+        if let Some(notify) = &self.notify {
+            notify.queue.do_send(ReportTo(ctx.address().recipient()));
+        }
         if let Some((writer, recorder)) = self.parts.take() {
             self.links = Some(Rc::new(Links {
                 writer,
@@ -210,6 +220,7 @@ impl Actor for Dispatcher {
                 metrics: self.metrics.clone(),
                 clock: self.clock,
                 dispatcher: ctx.address().recipient(),
+                notify: self.notify.clone(),
             }));
         }
         ctx.run_interval(Duration::from_secs(1), Self::tick);
@@ -271,6 +282,17 @@ impl Handler<Upward> for Dispatcher {
     }
 }
 
+impl Handler<Told> for Dispatcher {
+    type Result = ();
+
+    fn handle(&mut self, Told { key, uid, number, outcome }: Told, _: &mut Self::Context) {
+        let entry = self.table.get(&key.namespace, &key.name);
+        if entry.is_some_and(|entry| entry.uid == uid) {
+            self.tell(&key, Tell::Told(number, outcome));
+        }
+    }
+}
+
 /// Whether this replica leads from now on: only then do passes begin.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -282,6 +304,10 @@ impl Handler<Lead> for Dispatcher {
     fn handle(&mut self, Lead(leading): Lead, _: &mut Self::Context) {
         self.leading = leading;
         self.gate();
+        if let Some(notify) = self.notify.as_ref().filter(|_| !leading) {
+            // The supervisors of the replica that leads now offer it there.
+            notify.queue.do_send(GiveBack);
+        }
     }
 }
 

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, WrapFuture};
 
-use crate::api::TaskKey;
+use crate::api::{TaskKey, Uid};
 use crate::cluster::observe::{ObservedChild, ObservedTask};
 use crate::cluster::watches::{Batch, Sighting, WatchId};
+use crate::queue::actor::Forget;
 use crate::supervisor::actor::{Supervisor, Tell};
 use crate::supervisor::backoff;
 use crate::supervisor::event::{Failure, Source, TaskView};
@@ -92,10 +93,20 @@ impl Dispatcher {
         if !same {
             // The earlier Task of this name is gone, whether its deletion was seen or not.
             self.metrics.task_deleted(&entry.key);
-            entry.uid = task.metadata.uid.clone();
+            let before = std::mem::replace(&mut entry.uid, task.metadata.uid.clone());
+            if entry.supervisor.is_none() {
+                return self.forget_offers(before);
+            }
         }
         if let Some(supervisor) = &entry.supervisor {
             supervisor.do_send(Tell::Task(Box::new(task.into_view()), source));
+        }
+    }
+
+    /// The Task of this uid went while its supervisor was down, which would have withdrawn them.
+    fn forget_offers(&self, uid: Uid) {
+        if let Some(notify) = &self.notify {
+            notify.queue.do_send(Forget(uid));
         }
     }
 
@@ -119,8 +130,9 @@ impl Dispatcher {
     /// Ends the supervisor of a Task that is gone.
     fn retire(&mut self, key: &TaskKey) {
         let Some(entry) = self.table.remove(key) else { return };
-        if let Some(supervisor) = entry.supervisor {
-            supervisor.do_send(Tell::Gone);
+        match entry.supervisor {
+            Some(supervisor) => supervisor.do_send(Tell::Gone),
+            None => self.forget_offers(entry.uid),
         }
         if self.slots.forget(key) {
             self.metrics.pass_abandoned();

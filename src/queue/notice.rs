@@ -34,7 +34,7 @@ pub struct Deletion {
     pub phase: Phase,
     /// `metadata.deletionTimestamp`, in seconds since 1970.
     pub at: i64,
-    /// `metadata.generation`.
+    /// `metadata.generation` of the spec that the last phase was judged by, 0 for none.
     pub generation: i64,
 }
 

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
+use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
 use tracing::{Instrument, Span};
 
 use crate::api::{ResourceVersion, TaskKey, Uid};
@@ -16,6 +16,8 @@ use crate::cluster::observe::ObservedChild;
 use crate::cluster::requests;
 use crate::cluster::writer::{Response, Writer};
 use crate::desired::ChildKind;
+use crate::queue;
+use crate::queue::actor::{Forget, Offer, Queue};
 use crate::telemetry::{Metrics, PassResult};
 
 use super::clock::Clock;
@@ -38,6 +40,17 @@ pub struct Links {
     pub clock: Clock,
     /// The dispatcher.
     pub dispatcher: Recipient<Upward>,
+    /// Where notifications go; none without a sink.
+    pub notify: Option<Notify>,
+}
+
+/// Where notifications go.
+#[derive(Clone)]
+pub struct Notify {
+    /// The task queue.
+    pub queue: Addr<Queue>,
+    /// For how long a deletion waits for what is still to be told.
+    pub farewell_timeout: Duration,
 }
 
 /// What a supervisor tells the dispatcher.
@@ -77,6 +90,8 @@ pub enum Tell {
     ChildGone(ChildKind, Uid, ResourceVersion),
     /// A list of children that began at this moment is complete.
     ChildrenListed(ChildKind, Instant),
+    /// What became of the notice of this number that was offered.
+    Told(u64, queue::Outcome),
     /// The slot that was asked for.
     Grant,
     /// The wake-up that was asked for.
@@ -109,7 +124,12 @@ impl Supervisor {
         number: u64,
         links: Rc<Links>,
     ) -> Self {
-        let state = State::new(key, view, children, links.clock.now().monotonic);
+        let now = links.clock.now().monotonic;
+        let state = State::new(key, view, children, now);
+        let state = match &links.notify {
+            Some(notify) => state.notifying(notify.farewell_timeout, now),
+            None => state,
+        };
         Self { state, number, began, span: Span::none(), links }
     }
 
@@ -131,6 +151,19 @@ impl Supervisor {
                 Command::Send(request) => self.send(&request, ctx),
                 Command::Record(note) => {
                     self.links.recorder.record(&self.state.key, &self.state.task.uid, note);
+                }
+                Command::Offer(notice) => {
+                    if let Some(notify) = &self.links.notify {
+                        notify.queue.do_send(Offer(*notice));
+                    }
+                }
+                Command::Withdraw { uid, counted } => {
+                    if let Some(result) = counted {
+                        self.links.metrics.notification_settled(result);
+                    }
+                    if let Some(notify) = &self.links.notify {
+                        notify.queue.do_send(Forget(uid));
+                    }
                 }
                 Command::PassFinished(report) => self.finish(&report),
             }
@@ -267,6 +300,7 @@ impl Handler<Tell> for Supervisor {
             }
             Tell::ChildGone(kind, uid, version) => Event::ChildGone(kind, uid, version),
             Tell::ChildrenListed(kind, began) => Event::ChildrenListed(kind, began),
+            Tell::Told(number, outcome) => Event::Told(number, outcome),
             Tell::Grant => return self.begin(ctx),
             Tell::TimePassed => Event::TimePassed,
             Tell::ConnectionRestored => Event::ConnectionRestored,

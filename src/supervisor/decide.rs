@@ -33,6 +33,7 @@ impl State {
             trouble: None,
             status_trouble: None,
             diagnosis: Diagnosis { since: now, ..Diagnosis::default() },
+            outbox: None,
             requeue_at: now,
             wake_at: None,
             status_since: now,
@@ -56,10 +57,16 @@ impl State {
         let mut out = Vec::new();
         let at = now.monotonic;
         let news = match event {
-            Event::TaskSeen(view, source) => self.see_task(*view, source, at).then(|| priority_of(source)),
+            Event::TaskSeen(view, source) => {
+                let before = self.withdrawal();
+                let news = self.see_task(*view, source, at);
+                out.extend(before.filter(|(uid, _)| *uid != self.task.uid).map(|(_, withdrawal)| withdrawal));
+                news.then(|| priority_of(source))
+            }
             Event::TaskGone => {
                 self.task.gone = true;
                 self.tell_of_deletion(&mut out);
+                out.extend(self.withdrawal().map(|(_, withdrawal)| withdrawal));
                 None
             }
             Event::ChildSeen(kind, view, source) => {
@@ -72,6 +79,9 @@ impl State {
                 self.children_listed(kind, began, at).then_some(Priority::Change)
             }
             Event::ConnectionRestored => self.forget_passing_trouble(at).then_some(Priority::Background),
+            Event::Told(number, outcome) => {
+                self.told(number, outcome, at, &mut out).then_some(Priority::Background)
+            }
             Event::TimePassed => {
                 self.wake_at = None;
                 Some(Priority::Background)
@@ -103,7 +113,7 @@ impl State {
             Pass::Queued { priority: asked } if asked >= priority => {}
             Pass::Queued { .. } => self.ask_slot(priority, out),
             Pass::Idle => match plan::next(self, now) {
-                Next::Request(_) => self.ask_slot(priority, out),
+                Next::Request(_) | Next::Tell => self.ask_slot(priority, out),
                 _ if now >= self.requeue_at => self.ask_slot(Priority::Background, out),
                 Next::At(at) => self.wake(at, out),
                 Next::Rest => self.wake(self.requeue_at, out),
@@ -134,12 +144,13 @@ impl State {
 
     /// Within a pass: the next request, or its end.
     pub(super) fn advance(&mut self, now: Instant, out: &mut Vec<Command>) {
+        self.tell(now, out);
         self.settle(now);
         self.announce(out);
         match plan::next(self, now) {
             Next::Request(request) => self.send(request, now, out),
             Next::At(at) => self.finish(Some(at), now, out),
-            Next::Rest => self.finish(None, now, out),
+            Next::Tell | Next::Rest => self.finish(None, now, out),
         }
     }
 
@@ -215,6 +226,7 @@ impl State {
         out.push(Command::PassFinished(Report { phase, outcome, took: now.since(started), requests }));
         if !self.task.gone {
             self.requeue_at = now.after(backoff::requeue(phase, self.seed()));
+            let next = [next, self.telling_at()].into_iter().flatten().min();
             self.wake(next.unwrap_or(self.requeue_at), out);
         }
     }
@@ -268,6 +280,8 @@ impl State {
         if status.phase == before {
             return;
         }
+        self.check_that_it_is_kept(out);
+        let status = &self.task.status;
         if status.phase != Phase::Failed {
             out.push(Command::Record(Note {
                 warning: false,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::api::v1::{Phase, TaskSpec};
 use crate::api::{ResourceVersion, Uid};
 use crate::desired::{ChildKind, Digest};
+use crate::queue::{self, notice::Notice};
 
 use super::state::{PodFault, Rollout, Whose};
 use super::status::{Reason, Status};
@@ -30,6 +31,8 @@ pub enum Event {
     Answered(Answer),
     /// The request under way failed.
     Failed(Failure),
+    /// What became of the notice of this number that was offered; number 0 stands for whichever it was.
+    Told(u64, queue::Outcome),
     /// The wake-up that was asked for.
     TimePassed,
     /// The API server answers again after it did not.
@@ -56,6 +59,8 @@ pub struct TaskView {
     pub generation: i64,
     /// `metadata.deletionTimestamp` is set.
     pub deleting: bool,
+    /// That time, in seconds since 1970, 0 for none.
+    pub deleted_at: i64,
     /// Our finalizer is there.
     pub finalizer: bool,
     /// The finalizers of others.
@@ -145,6 +150,15 @@ pub enum Command {
     WakeAt(Instant),
     /// Record a Kubernetes event.
     Record(Note),
+    /// Offer this to the task queue; what becomes of it comes back as an event.
+    Offer(Box<Notice>),
+    /// The queue is to forget what the Task of this uid had offered.
+    Withdraw {
+        /// Which Task of the name.
+        uid: Uid,
+        /// What that is counted as, if anything was given up.
+        counted: Option<&'static str>,
+    },
     /// The pass is over: give the slot back.
     PassFinished(Report),
 }

@@ -8,6 +8,7 @@
 //! - [`event`]: what comes in and what goes out
 //! - `decide`: the pass and its end; `trouble`: what a failed request leads to
 //! - `plan`: the next difference between what is and what should be
+//! - [`outbox`]: what a sink still has to be told
 //! - `phase`: phase and conditions; [`status`]: their form
 //! - [`backoff`], [`time`]: waits, and the clock as an argument
 //! - [`actor`]: the shell; `compare`: an observed child against what is wanted
@@ -18,6 +19,7 @@ pub mod clock;
 mod compare;
 mod decide;
 pub mod event;
+pub mod outbox;
 mod phase;
 mod plan;
 mod record;

@@ -67,6 +67,8 @@ pub(super) fn assess(state: &State) -> Status {
         ready,
         reconciling,
         stalled,
+        notified: None,
+        notifications: None,
         foreign: Vec::new(),
         updated: 0,
     }

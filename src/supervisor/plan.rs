@@ -34,6 +34,8 @@ const CORRECTIONS_FORGOTTEN: Duration = Duration::from_secs(300);
 /// What a pass does next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
+    /// Something is to be done about the sink, which needs a pass and no request.
+    Tell,
     /// Send this.
     Request(Request),
     /// Nothing before this moment.
@@ -45,6 +47,9 @@ pub(super) enum Next {
 /// What to do next for this Task.
 pub(super) fn next(state: &State, now: Instant) -> Next {
     let mut later = Later(None);
+    if state.telling_at().is_some_and(|at| later.is_due(at, now)) {
+        return Next::Tell;
+    }
     let request = if state.task.gone {
         None
     } else {
@@ -89,7 +94,10 @@ fn work(state: &State, now: Instant, later: &mut Later) -> Option<Request> {
         return None;
     }
     match (state.task.deleting, state.task.finalizer) {
-        (true, true) => Some(Request::RemoveFinalizer),
+        (true, true) => {
+            let waits = state.farewell_at().is_some_and(|at| !later.is_due(at, now));
+            (!waits).then_some(Request::RemoveFinalizer)
+        }
         (true, false) => None,
         (false, false) => Some(Request::AddFinalizer),
         (false, true) if state.task.fault.is_some() => None,
@@ -130,21 +138,22 @@ fn status(state: &State, now: Instant, later: &mut Later) -> Option<Request> {
     if state.task.deleting {
         return None;
     }
-    let (old, new) = (&state.task.status, assess(state));
-    if new.says_the_same(old) {
-        return None;
-    }
+    let (old, mut new) = (&state.task.status, assess(state));
+    let word = state.complete(&mut new, now);
+    let is_first = old.observed_generation != new.observed_generation;
+    let grace = if is_first { FIRST_GRACE } else { PROGRESS_GRACE };
+    let own = match tells_of_progress_only(old, &new) {
+        _ if new.says_the_same(old) => None,
+        true => Some(state.status_since.after(grace)),
+        false => Some(now),
+    };
+    let due = [own, word].into_iter().flatten().min()?;
     if let Some(trouble) = &state.status_trouble
         && !later.is_due(trouble.retry_at, now)
     {
         return None;
     }
-    let is_first = old.observed_generation != new.observed_generation;
-    let grace = if is_first { FIRST_GRACE } else { PROGRESS_GRACE };
-    if tells_of_progress_only(old, &new) && !later.is_due(state.status_since.after(grace), now) {
-        return None;
-    }
-    Some(Request::WriteStatus(Box::new(new)))
+    later.is_due(due, now).then(|| Request::WriteStatus(Box::new(new)))
 }
 
 /// Whether a reader who sees the old status instead is not misled: the same

@@ -41,6 +41,7 @@ impl TaskRecord {
             version,
             generation,
             deleting,
+            deleted_at,
             finalizer,
             other_finalizers,
             spec,
@@ -54,6 +55,7 @@ impl TaskRecord {
             touched: now,
             generation,
             deleting,
+            deleted_at,
             finalizer,
             other_finalizers,
             spec,
@@ -111,6 +113,7 @@ impl State {
         // The request under way is still answered, and the slot still held.
         fresh.pass = std::mem::take(&mut self.pass);
         fresh.wake_at = self.wake_at;
+        fresh.outbox = self.outbox.as_deref().map(|outbox| Box::new(outbox.anew(now)));
         *self = fresh;
     }
 

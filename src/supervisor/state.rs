@@ -4,6 +4,7 @@ use crate::api::v1::{Phase, TaskSpec};
 use crate::api::{ResourceVersion, TaskKey, Uid};
 use crate::desired::{ChildKind, Digest};
 
+use super::outbox::Outbox;
 use super::status::{Reason, Status};
 use super::time::Instant;
 
@@ -28,6 +29,8 @@ pub struct State {
     pub status_trouble: Option<StatusTrouble>,
     /// What the Pods say while the rollout makes no progress.
     pub diagnosis: Diagnosis,
+    /// What is under way with the sink; none without one.
+    pub outbox: Option<Box<Outbox>>,
     /// When the next pass is due even if nothing happens.
     pub requeue_at: Instant,
     /// The wake-up that was asked for, if it is still to come.
@@ -56,6 +59,8 @@ pub struct TaskRecord {
     pub generation: i64,
     /// `metadata.deletionTimestamp` is set.
     pub deleting: bool,
+    /// That time, in seconds since 1970, 0 for none.
+    pub deleted_at: i64,
     /// Our finalizer is there.
     pub finalizer: bool,
     /// The finalizers of others.

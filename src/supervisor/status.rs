@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::api::v1::Phase;
+use crate::queue::notice::Transition;
 
 /// Whether a condition holds, as `metav1.Condition` writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,6 +64,16 @@ impl Condition {
     }
 }
 
+/// What a sink was told of the changes of a Task's phase, and what it still has to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Notifications {
+    /// The number of the last change that was delivered or given up, with all before it.
+    pub settled: u64,
+    /// The changes after it by their numbers, oldest first. A time of 0 stands for the moment
+    /// at which the status is written.
+    pub pending: Vec<(u64, Transition)>,
+}
+
 /// The status of a Task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Status {
@@ -82,6 +93,10 @@ pub struct Status {
     pub reconciling: Option<Condition>,
     /// There only while the phase is Failed.
     pub stalled: Option<Condition>,
+    /// There only while the last notification that was due could not be delivered.
+    pub notified: Option<Condition>,
+    /// What a sink was told and still has to be; none without one.
+    pub notifications: Option<Box<Notifications>>,
     /// Conditions of other types, which are not ours: kept as they are, as JSON.
     pub foreign: Vec<Box<str>>,
     /// `lastUpdateTime` in seconds since 1970, 0 for none.
@@ -100,6 +115,8 @@ impl Default for Status {
             ready: None,
             reconciling: None,
             stalled: None,
+            notified: None,
+            notifications: None,
             foreign: Vec::new(),
             updated: 0,
         }
@@ -107,7 +124,8 @@ impl Default for Status {
 }
 
 impl Status {
-    /// Whether a reader learns the same from both; times do not count.
+    /// Whether a reader learns the same of the Task from both. Times do not count, and
+    /// neither does what a sink was told.
     pub fn says_the_same(&self, other: &Self) -> bool {
         let same = |a: &Option<Condition>, b: &Option<Condition>| match (a, b) {
             (None, None) => true,
@@ -125,7 +143,7 @@ impl Status {
     }
 
     /// This status with its times set: a condition whose truth is the same as
-    /// in `before` keeps its time, all else is of `now` (seconds since 1970).
+    /// in `before` keeps its time, all else that has none yet is of `now` (seconds since 1970).
     pub fn dated(mut self, before: &Self, now: i64) -> Self {
         let date = |new: &mut Option<Condition>, old: &Option<Condition>| {
             if let Some(new) = new {
@@ -135,8 +153,23 @@ impl Status {
         date(&mut self.ready, &before.ready);
         date(&mut self.reconciling, &before.reconciling);
         date(&mut self.stalled, &before.stalled);
+        date(&mut self.notified, &before.notified);
+        if let Some(notifications) = &mut self.notifications {
+            for (_, transition) in notifications.pending.iter_mut().filter(|(_, known)| known.at == 0) {
+                transition.at = now;
+            }
+        }
         self.foreign.clone_from(&before.foreign);
         self.updated = now;
         self
     }
+}
+
+/// The beginning of `text` in at most so many bytes.
+pub fn shortened(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }

@@ -7,5 +7,6 @@
 mod examples;
 #[path = "../world/mod.rs"]
 mod shared;
+mod sink;
 mod walks;
 mod world;

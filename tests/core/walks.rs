@@ -9,7 +9,7 @@ use task_operator::supervisor::event::FailureClass;
 use crate::world::{Fate, World, spec};
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+pub(crate) enum Step {
     Create(i32, i32),
     Edit(i32, i32),
     Delete,
@@ -32,7 +32,7 @@ enum Step {
 
 /// What else people and backups do to the Task and to a child.
 #[derive(Clone, Copy, Debug)]
-enum Others {
+pub(crate) enum Others {
     StripTask,
     HoldTask,
     SpoilStatus,
@@ -41,7 +41,7 @@ enum Others {
     HoldChild,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let class = prop_oneof![
         Just(FailureClass::Stale),
         Just(FailureClass::Transient),
@@ -80,7 +80,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..120)
 }
 
-fn take(world: &mut World, step: Step) {
+pub(crate) fn take(world: &mut World, step: Step) {
     let kind = |number: usize| ChildKind::ALL[number];
     world.clock += 1;
     match step {

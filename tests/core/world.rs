@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use task_operator::api::v1::TaskSpec;
 use task_operator::api::{ResourceVersion, TaskKey};
 use task_operator::desired::ChildKind;
+use task_operator::queue::Outcome;
 use task_operator::supervisor::event::{
     Answer, Command, Event, Failure, FailureClass, Note, Report, Request, Source,
 };
@@ -15,6 +16,7 @@ use task_operator::supervisor::time::{Instant, Now};
 use crate::shared::right::wrong;
 use crate::shared::server::{Effect, Server, Told, Wire, child_view, task_view};
 use crate::shared::{answer, failure};
+use crate::sink::Sink;
 
 /// How a request ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,8 @@ pub(crate) struct World {
     pub(crate) requests: usize,
     pub(crate) notes: Vec<Note>,
     pub(crate) reports: Vec<Report>,
+    /// Who is told; nobody unless a test wants it.
+    pub(crate) sink: Option<Sink>,
 }
 
 impl Default for World {
@@ -57,6 +61,7 @@ impl Default for World {
             requests: 0,
             notes: Vec::new(),
             reports: Vec::new(),
+            sink: None,
         }
     }
 }
@@ -167,19 +172,22 @@ impl World {
     fn supervise(&mut self, task: &crate::shared::server::Task, source: Source) {
         let now = self.now();
         let mut state = State::new(key(), task_view(task), Presence::Absent, now.monotonic);
+        if self.sink.is_some() {
+            state = state.notifying(crate::sink::FAREWELL, now.monotonic);
+        }
         let commands = state.start(source, now);
         self.state = Some(state);
         self.carry_out(commands);
     }
 
-    fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.state = None;
         self.request = None;
         self.wants_slot = false;
         self.wake = None;
     }
 
-    fn happen(&mut self, event: Event) {
+    pub(crate) fn happen(&mut self, event: Event) {
         let now = self.now();
         if let Some(state) = &mut self.state {
             let commands = state.on(event, now);
@@ -194,6 +202,10 @@ impl World {
                 Command::WakeAt(at) => self.wake = Some(at),
                 Command::Record(note) => self.notes.push(note),
                 Command::PassFinished(report) => self.reports.push(report),
+                Command::Offer(notice) => self.sink.as_mut().expect("there is a sink").offer(*notice),
+                Command::Withdraw { uid, counted } => {
+                    self.sink.as_mut().expect("there is a sink").withdraw(&uid, counted);
+                }
                 Command::Send(request) => {
                     assert!(
                         self.request.is_none(),
@@ -235,7 +247,7 @@ impl World {
             Request::RemoveFinalizer => assert!(state.task.deleting, "the finalizer goes without a deletion"),
             Request::WriteStatus(status) => {
                 assert!(
-                    !status.says_the_same(&state.task.status),
+                    !status.says_the_same(&state.task.status) || crate::sink::has_news(state, status),
                     "a status is written that says nothing new"
                 );
             }
@@ -285,6 +297,9 @@ impl World {
     /// The operator dies and starts again: it knows nothing and lists everything.
     pub(crate) fn restart(&mut self) {
         self.forget();
+        if let Some(sink) = &mut self.sink {
+            sink.offered = None;
+        }
         self.told.clear();
         self.clock += 1;
         self.list();
@@ -318,7 +333,13 @@ impl World {
 
     fn serve(&mut self, request: &Request) -> Result<Answer, Failure> {
         let state = self.state.as_ref().unwrap();
+        let before = self.server.task.as_ref().map(|task| task.status.phase);
         let (reply, effect) = self.server.serve(&Wire::new(request.clone(), state));
+        if let (Some(sink), Request::WriteStatus(status), Effect::Changed) = (&mut self.sink, request, effect)
+            && before != Some(status.phase)
+        {
+            sink.changes.push((state.task.uid.clone(), status.phase));
+        }
         assert_ne!(effect, Effect::Trespass, "{request:?} changed what is not ours");
         if effect == Effect::Changed {
             self.writes.push(name_of_write(request));
@@ -355,6 +376,8 @@ impl World {
                 self.answer(Fate::Answered);
             } else if self.wants_slot {
                 self.grant();
+            } else if self.sink.as_ref().is_some_and(|sink| sink.offered.is_some()) {
+                self.sink_takes(Outcome::Delivered);
             } else if self.controllers() {
                 continue;
             } else if self.wake() {

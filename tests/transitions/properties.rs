@@ -63,6 +63,8 @@ pub(crate) fn all() -> Vec<Property> {
         of(V1, "/status/lastUpdateTime", &["lastUpdateTime"], times()),
         of(V1, "/status/conditions", &["conditions"], conditions()),
         of(V1, "/status/conditions/0/message", &["conditions"], texts()),
+        of(V1, "/status/notifications", &["notifications"], wrong_types(Shape::Map)),
+        of(V1, "/status/notifications/settled", &["notifications"], numbers(100)),
     ]);
     all
 }

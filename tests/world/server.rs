@@ -173,7 +173,7 @@ impl Server {
     }
 
     /// Changes the Task if there is one.
-    fn change_task(&mut self, change: impl FnOnce(&mut Task)) {
+    pub(crate) fn change_task(&mut self, change: impl FnOnce(&mut Task)) {
         if let Some(task) = &self.task {
             let mut changed = Task::clone(task);
             change(&mut changed);
@@ -347,7 +347,9 @@ impl Server {
             Request::AddFinalizer => self.patch_task(wire, |task| task.finalizer = true),
             Request::RemoveFinalizer => self.patch_task(wire, |task| task.finalizer = false),
             Request::WriteStatus(status) => self.patch_task(wire, |task| {
-                if !status.says_the_same(&task.status) {
+                let tells_the_sink = (&status.notifications, &status.notified)
+                    != (&task.status.notifications, &task.status.notified);
+                if tells_the_sink || !status.says_the_same(&task.status) {
                     task.status = status.as_ref().clone().dated(&task.status, 1);
                 }
             }),
@@ -441,6 +443,7 @@ pub(crate) fn task_view(task: &Task) -> TaskView {
         version: ResourceVersion(task.version),
         generation: task.generation,
         deleting: task.deleting,
+        deleted_at: i64::from(task.deleting),
         finalizer: task.finalizer,
         other_finalizers: if task.held { vec!["example.com/other".into()] } else { Vec::new() },
         spec: task.wish.spec.clone(),

@@ -11,7 +11,8 @@
 //!
 //! - [`ENV_ORDER`] on v1: the order of the list, where it is not sorted by name. Two
 //!   characters per variable, so 2 KB for the most that are legal.
-//! - [`STATUS`] on v1alpha1: the rest of the status, as JSON. About 1 KB as the operator writes it.
+//! - [`STATUS`] on v1alpha1: the rest of the status, as JSON. About 1 KB as the operator writes it, and up
+//!   to 8 KB while a sink does not take what it is to be told.
 //!
 //! What was changed meanwhile wins over what is remembered: an order is forgotten
 //! with the names it is of, and a field of the status that is there stays. A
