@@ -17,7 +17,7 @@
 //! - [`queue`]: work outside of the cluster: notifications of what happens to Tasks.
 //! - [`web`]: the servers for probes, metrics and webhooks.
 //! - [`telemetry`]: log lines and metrics.
-//! - [`run`]: starts and stops all of it; [`cli`]: the command line.
+//! - [`run`]: starts and stops all of it; [`finalize`]: lets Tasks go without it; [`cli`]: the command line.
 
 pub mod api;
 pub mod cli;
@@ -25,6 +25,7 @@ pub mod cluster;
 pub mod desired;
 pub mod dispatcher;
 mod election;
+pub mod finalize;
 pub mod queue;
 pub mod run;
 mod servers;

@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use task_operator::cli::finalize::FinalizeArgs;
 use task_operator::cli::{Cli, Command, CrdArgs};
-use task_operator::{api, run};
+use task_operator::{api, finalize, run};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().into_command() {
         Command::Run(args) => actix_web::rt::System::new().block_on(run::run(*args)),
+        Command::Finalize(args) => finalize(args),
         Command::Crd(args) => print_crd(&args),
         Command::Webhooks(args) => print_webhooks(&args),
         Command::Policies => api::policy::yaml().and_then(|yaml| print(&yaml)),
@@ -21,6 +23,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn finalize(args: FinalizeArgs) -> anyhow::Result<()> {
+    let taken = actix_web::rt::System::new().block_on(finalize::finalize(args))?;
+    print(&format!("the finalizer {} was taken from {taken} Tasks\n", api::FINALIZER))
 }
 
 fn print_crd(args: &CrdArgs) -> anyhow::Result<()> {

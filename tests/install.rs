@@ -309,6 +309,66 @@ async fn another_selector(space: &Space<'_>) {
     space.create(deployment).await;
 }
 
+/// Runs `task-operator finalize` as `admin`.
+fn finalize(cluster: &Cluster, flags: &[&str]) -> (bool, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_task-operator"))
+        .arg("finalize")
+        .args(flags)
+        .env("KUBECONFIG", cluster.kubeconfig("admin").unwrap())
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+#[tokio::test]
+async fn uninstalling_keeps_what_runs_and_never_hangs() {
+    let cluster = Cluster::builder().whole().crds(&support::crds()).start().await.unwrap();
+    let installed = manifest("install-self-signed.yaml");
+    run(&cluster, &["apply", "-f", installed.to_str().unwrap()], None).await;
+    let account = service_account(&cluster).await;
+    let mut operator = operator(&cluster, &account).await;
+    lead_to(&operator, &cluster).await;
+    let space = Space::new(&cluster, cluster.client("admin").await.unwrap(), "team").await;
+    let names = ["a", "b", "c"];
+    for name in names {
+        space.task(name, json!({})).await;
+    }
+    for name in names {
+        space.until_phase(name, "Succeeded").await;
+    }
+    space
+        .patch("Task", "b", json!({"metadata": {"finalizers": ["task.example.io/finalizer", "x.y/z"]}}))
+        .await;
+
+    // Against an operator that runs it cannot win, and says what to do.
+    let (ok, said) = finalize(&cluster, &["--all", "--timeout=5s"]);
+    assert!(!ok && said.contains("stop the operator first"), "{said}");
+
+    // The program outside goes as the Pods do that are scaled away.
+    operator.kill();
+    let (ok, said) = finalize(&cluster, &["--all", "--stop=task-system/task-operator"]);
+    assert!(ok && said.contains("was taken from 3 Tasks"), "{said}");
+    let deployment = read(&cluster, &["-n", HOME, "deployment", "task-operator"]).await;
+    assert_eq!(deployment["spec"]["replicas"], 0);
+    for name in names {
+        let task = space.get("Task", name).await.unwrap();
+        let left = if name == "b" { json!(["x.y/z"]) } else { Value::Null };
+        assert_eq!(task["metadata"]["finalizers"], left);
+        let child = space.get("Deployment", name).await.unwrap();
+        assert_eq!(child["status"]["availableReplicas"], 1, "{child:#}");
+    }
+    let (ok, said) = finalize(&cluster, &["--namespace=team", "--stop=task-system/gone"]);
+    assert!(ok && said.contains("was taken from 0 Tasks"), "{said}");
+
+    // With the definition go the Tasks, and with them what they own.
+    space.patch("Task", "b", json!({"metadata": {"finalizers": null}})).await;
+    run(&cluster, &["delete", "--timeout=60s", "-f", installed.to_str().unwrap()], None).await;
+    for name in names {
+        space.until_gone("Deployment", name).await;
+    }
+}
+
 #[tokio::test]
 async fn one_namespace_needs_roles_only() {
     let cluster = Cluster::builder().whole().crds(&support::crds()).start().await.unwrap();

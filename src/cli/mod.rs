@@ -4,6 +4,7 @@
 //! Flags of one topic are one struct, flattened into [`RunArgs`]: a feature
 //! brings its own. What kubebuilder calls differently is a hidden alias.
 
+pub mod finalize;
 mod notify;
 pub mod rbac;
 mod values;
@@ -51,6 +52,9 @@ pub enum Command {
     Policies,
     /// Print the ServiceAccount of the operator and the roles that it and its users need, as YAML.
     Rbac(rbac::RbacArgs),
+    /// Take the operator's finalizer from Tasks, so that none of them waits for an operator that is gone.
+    /// Nothing is deleted.
+    Finalize(finalize::FinalizeArgs),
 }
 
 impl Cli {

@@ -80,6 +80,17 @@ pub(super) fn capacity(text: &str) -> Result<usize, String> {
     }
 }
 
+/// `NAMESPACE/NAME` of a Deployment.
+pub(super) fn deployment(text: &str) -> Result<(String, String), String> {
+    let is_name = |text: &str| !text.is_empty() && self::namespace(text).is_ok_and(|name| name == text);
+    match text.split_once('/') {
+        Some((namespace, name)) if is_name(namespace) && object_name(name).is_ok() => {
+            Ok((namespace.to_owned(), name.to_owned()))
+        }
+        _ => Err("must be NAMESPACE/NAME".to_owned()),
+    }
+}
+
 /// How many at once.
 pub(super) fn at_once(text: &str) -> Result<usize, String> {
     match text.parse() {
