@@ -2,8 +2,15 @@
 CARGO ?= cargo
 CLUSTER := $(CARGO) run --quiet -p test-cluster --bin cluster --
 
+# What is built, pushed and deployed; and how the webhooks get their certificate: self-signed, or
+# default for cert-manager.
+IMG ?= task-operator:0.1.0
+OVERLAY ?= self-signed
+MANIFESTS = kubectl kustomize config/overlays/$(OVERLAY) | sed 's|image: task-operator:.*|image: $(IMG)|'
+
 .DEFAULT_GOAL := help
-.PHONY: help all bench build test lint fmt generate check-generated cluster demo deny transitions
+.PHONY: help all bench build test lint fmt generate check-generated cluster demo transitions \
+	docker-build docker-push check-image deploy undeploy uninstall
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,3 +49,23 @@ cluster: ## Start a control plane on this machine and keep it until Ctrl-C
 
 demo: ## Start a control plane and the operator, apply the sample, show what happens; until Ctrl-C
 	hack/demo
+
+docker-build: ## Build the image IMG; for both architectures: DOCKER_BUILD="buildx build --platform=linux/amd64,linux/arm64"
+	docker $(or $(DOCKER_BUILD),build) -t $(IMG) .
+
+docker-push: ## Push the image IMG
+	docker push $(IMG)
+
+check-image: ## Lint the Dockerfile, and do its steps without an engine
+	hack/image-check
+
+deploy: ## Install the operator, with the image IMG, into the cluster of KUBECONFIG
+	$(MANIFESTS) | kubectl apply -f -
+	kubectl -n task-system rollout status deployment/task-operator --timeout=120s
+
+undeploy: ## Take the operator away again; the Tasks and what they own stay
+	$(CARGO) run --quiet --locked -- finalize --all --stop=task-system/task-operator
+	$(MANIFESTS) | awk 'BEGIN { RS = "---\n"; ORS = RS } !/\nkind: CustomResourceDefinition\n/' | kubectl delete --ignore-not-found -f -
+
+uninstall: undeploy ## Take the definition away too, and with it all Tasks and what they own
+	kubectl delete --ignore-not-found crd tasks.task.example.io
