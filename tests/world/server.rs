@@ -119,6 +119,8 @@ pub(crate) struct Server {
     pub(crate) made: [u32; 4],
     /// What the watches have not been given yet, in order.
     pub(crate) told: Vec<Told>,
+    /// The definition of the Tasks has no `status.notifications`.
+    pub(crate) prunes: bool,
 }
 
 /// The index of the Task in what is kept per kind; a child's is one more than its kind's.
@@ -137,6 +139,7 @@ impl Server {
             versions: [0; 4],
             made: [0; 4],
             told: Vec::new(),
+            prunes: false,
         }
     }
 
@@ -346,16 +349,24 @@ impl Server {
             Request::LookAtChild(kind) => (self.show(*kind), Effect::Nothing),
             Request::AddFinalizer => self.patch_task(wire, |task| task.finalizer = true),
             Request::RemoveFinalizer => self.patch_task(wire, |task| task.finalizer = false),
-            Request::WriteStatus(status) => self.patch_task(wire, |task| {
-                let tells_the_sink = (&status.notifications, &status.notified)
-                    != (&task.status.notifications, &task.status.notified);
-                if tells_the_sink || !status.says_the_same(&task.status) {
-                    task.status = status.as_ref().clone().dated(&task.status, 1);
-                }
-            }),
+            Request::WriteStatus(status) => self.write_status(wire, status),
             Request::Create(kind) => self.create_child(wire, *kind),
             Request::Correct(kind) => self.correct_child(wire, *kind),
         }
+    }
+
+    fn write_status(&mut self, wire: &Wire, status: &Status) -> (Reply, Effect) {
+        let prunes = self.prunes;
+        self.patch_task(wire, |task| {
+            let mut written = status.clone().dated(&task.status, 1);
+            written.notifications.take_if(|_| prunes);
+            let known = &task.status;
+            let tells_the_sink =
+                (&written.notifications, &written.notified) != (&known.notifications, &known.notified);
+            if tells_the_sink || !written.says_the_same(known) {
+                task.status = written;
+            }
+        })
     }
 
     fn show(&self, kind: ChildKind) -> Reply {
