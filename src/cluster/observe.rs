@@ -18,6 +18,7 @@ use crate::api::{FINALIZER, GROUP, ResourceVersion, TaskKey, Uid};
 use crate::desired::shape::{ConfigMapShape, DeploymentShape, Metadata, ServiceShape};
 use crate::desired::{self, ChildKind};
 use crate::supervisor::event::TaskView;
+use crate::supervisor::state::TaskRecord;
 
 use super::task_status::{self, ObservedStatus};
 
@@ -240,8 +241,14 @@ impl ObservedTask {
         TaskKey::new(self.metadata.namespace.as_str(), self.metadata.name.as_str())
     }
 
-    /// The Task as the core sees it.
-    pub fn into_view(self) -> TaskView {
+    /// Which state of it.
+    pub fn version(&self) -> ResourceVersion {
+        ResourceVersion::parse(&self.metadata.resource_version)
+    }
+
+    /// The Task as the core sees it. With what is known of it, digests of a
+    /// spec that is still the same are not computed again.
+    pub fn into_view(self, known: Option<&TaskRecord>) -> TaskView {
         let key = self.key();
         let TaskMetadata { uid, resource_version, generation, deletion_timestamp, finalizers, .. } =
             self.metadata;
@@ -249,7 +256,10 @@ impl ObservedTask {
             Ok(spec) => (spec, None),
             Err(fault) => (effective(TaskSpec::default()), Some(fault.into())),
         };
-        let wanted = ChildKind::ALL.map(|kind| desired::digest(kind, &key, &uid, &spec));
+        let wanted = match known {
+            Some(known) if known.uid == uid && known.spec == spec => known.wanted,
+            _ => ChildKind::ALL.map(|kind| desired::digest(kind, &key, &uid, &spec)),
+        };
         let finalizer = finalizers.iter().any(|name| **name == *FINALIZER);
         TaskView {
             uid,

@@ -95,11 +95,11 @@ pub fn prepare(state: &State, request: &Request, now: i64) -> Result<Prepared, E
             Ok(child(state, *kind, "get", Exchange::Child(*kind, http)))
         }
         Request::Create(kind) => {
-            let body = desired::body(*kind, &state.key, &state.task.uid, &state.task.spec);
+            let body = desired::text(*kind, &state.key, &state.task.uid, &state.task.spec);
             let params =
                 PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-            let http = Builder::new(path(*kind, state))
-                .create(&params, serde_json::to_vec(&body).map_err(Error::SerializeBody)?)?;
+            let http =
+                Builder::new(path(*kind, state)).create(&params, body.map_err(Error::SerializeBody)?)?;
             Ok(child(state, *kind, "create", Exchange::Child(*kind, http)))
         }
         Request::Correct(kind) => {

@@ -29,4 +29,4 @@ pub use labels::{MANAGED_BY, MANAGED_BY_SELECTOR};
 pub use managed_fields::contender;
 pub use merge::{Correction, correction};
 pub use ownership::{Ownership, owner_task_name, ownership};
-pub use render::{body, config_map, deployment, service};
+pub use render::{body, config_map, deployment, service, text};

@@ -85,7 +85,7 @@ impl Dispatcher {
         let (namespace, name) = (&task.metadata.namespace, &task.metadata.name);
         let Some(entry) = self.table.get_mut(namespace, name) else {
             let key = self.table.key(namespace, name);
-            let view = task.into_view();
+            let view = task.into_view(None);
             return self.supervise(key, view, source, Presence::Absent, 0);
         };
         entry.seen = now;
@@ -99,7 +99,7 @@ impl Dispatcher {
             }
         }
         if let Some(supervisor) = &entry.supervisor {
-            supervisor.do_send(Tell::Task(Box::new(task.into_view()), source));
+            supervisor.do_send(Tell::Task(Box::new(task), source));
         }
     }
 
@@ -209,7 +209,7 @@ impl Dispatcher {
         let Some(restarts) = entry.filter(|e| e.supervisor.is_none()).map(|e| e.restarts) else { return };
         match task {
             Ok(Some(task)) => {
-                self.supervise(key, task.into_view(), Source::Change, Presence::Unknown, restarts);
+                self.supervise(key, task.into_view(None), Source::Change, Presence::Unknown, restarts);
             }
             Ok(None) => self.retire(&key),
             Err(failure) => {

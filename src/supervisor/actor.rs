@@ -12,7 +12,7 @@ use tracing::{Instrument, Span};
 
 use crate::api::{ResourceVersion, TaskKey, Uid};
 use crate::cluster::events::Recorder;
-use crate::cluster::observe::ObservedChild;
+use crate::cluster::observe::{ObservedChild, ObservedTask};
 use crate::cluster::requests;
 use crate::cluster::writer::{Response, Writer};
 use crate::desired::ChildKind;
@@ -83,7 +83,7 @@ pub enum Upcall {
 #[rtype(result = "()")]
 pub enum Tell {
     /// A watch told of the Task.
-    Task(Box<TaskView>, Source),
+    Task(Box<ObservedTask>, Source),
     /// A watch told of a child.
     Child(Box<ObservedChild>, Source),
     /// A watch told that a child is gone.
@@ -202,7 +202,7 @@ impl Supervisor {
     fn answer(&self, response: Response) -> Answer {
         match response {
             Response::Task(Some(task)) if task.metadata.uid == self.state.task.uid => {
-                Answer::Task(Box::new(task.into_view()))
+                Answer::Task(Box::new(task.into_view(Some(&self.state.task))))
             }
             Response::Task(_) => Answer::TaskAbsent,
             Response::Child(kind, Some(child)) => {
@@ -293,8 +293,22 @@ impl Handler<Tell> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, tell: Tell, ctx: &mut Self::Context) {
+        let now = self.links.clock.now().monotonic;
         let event = match tell {
-            Tell::Task(view, source) => Event::TaskSeen(view, source),
+            // The echo of a write of our own, whose answer said it all.
+            Tell::Task(task, Source::Change)
+                if self.state.knows_task(&task.metadata.uid, task.version(), now) =>
+            {
+                return;
+            }
+            Tell::Child(child, Source::Change)
+                if self.state.knows_child(child.kind(), child.version(), now) =>
+            {
+                return;
+            }
+            Tell::Task(task, source) => {
+                Event::TaskSeen(Box::new(task.into_view(Some(&self.state.task))), source)
+            }
             Tell::Child(child, source) => {
                 Event::ChildSeen(child.kind(), compare::view(&child, &self.state, None), source)
             }

@@ -6,6 +6,7 @@
 
 use crate::api::TaskKey;
 use crate::api::v1::Phase;
+use crate::desired::ChildKind;
 
 use super::backoff;
 use super::event::{
@@ -207,6 +208,10 @@ impl State {
             let child = &mut self.children[kind.index()];
             child.corrections = plan::corrections(child, now).saturating_add(1);
             child.corrected_at = now;
+        }
+        if request == Request::Create(ChildKind::Deployment) {
+            // The Task may have waited long for its turn; the status waits for what the Deployment makes of it.
+            self.status_since = now;
         }
         out.push(Command::Send(request));
     }

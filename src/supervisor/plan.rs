@@ -165,7 +165,8 @@ fn tells_of_progress_only(old: &Status, new: &Status) -> bool {
 }
 
 fn pods(state: &State, now: Instant, later: &mut Later) -> Option<Request> {
-    if state.task.deleting || !is_rolling_out(state) {
+    // Without Pods there are none to look at: what keeps them from being made the Deployment tells.
+    if state.task.deleting || !is_rolling_out(state) || state.rollout.replicas == 0 {
         return None;
     }
     let diagnosis = &state.diagnosis;

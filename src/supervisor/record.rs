@@ -68,6 +68,18 @@ impl TaskRecord {
 }
 
 impl State {
+    /// Whether a change to this state of the Task is what the record holds already.
+    pub(super) fn knows_task(&self, uid: &Uid, version: ResourceVersion, now: Instant) -> bool {
+        let known = &self.task;
+        known.uid == *uid && known.version == version && now.since(known.touched) <= FENCE
+    }
+
+    /// The same of a child.
+    pub(super) fn knows_child(&self, kind: ChildKind, version: ResourceVersion, now: Instant) -> bool {
+        let known = self.child(kind);
+        known.version == version && now.since(known.touched) <= FENCE
+    }
+
     /// Lets in what a watch told of the Task; false if it is old news.
     pub(super) fn see_task(&mut self, view: TaskView, source: Source, now: Instant) -> bool {
         let newer = is_newer(view.version, source, self.task.version, self.task.touched, now);
