@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use load::Load;
+use results::Run;
 use scenarios::{Options, Scenario};
 use subject::Subject;
 
@@ -79,16 +80,39 @@ struct Args {
     /// Where to write all values as JSON.
     #[arg(long, env = "JSON")]
     json: Option<PathBuf>,
+    /// Where to write a picture.
+    #[arg(long, env = "SVG")]
+    svg: Option<PathBuf>,
+    /// Show these JSON files, and measure nothing.
+    #[arg(long, env = "FROM", value_delimiter = ',')]
+    from: Vec<PathBuf>,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let everything = tokio::task::LocalSet::new();
-    everything.run_until(measure(args)).await
+    everything.run_until(measure_or_read(args)).await
 }
 
-async fn measure(args: Args) -> anyhow::Result<()> {
+async fn measure_or_read(args: Args) -> anyhow::Result<()> {
+    let runs = if args.from.is_empty() {
+        measure(&args).await?
+    } else {
+        let read: Result<Vec<_>, _> = args.from.iter().map(|file| report::read_json(file)).collect();
+        read?.concat()
+    };
+    report::print(&runs)?;
+    if let Some(file) = &args.json {
+        report::write_json(file, &runs)?;
+    }
+    if let Some(file) = &args.svg {
+        report::write_svg(file, &runs)?;
+    }
+    Ok(())
+}
+
+async fn measure(args: &Args) -> anyhow::Result<Vec<Run>> {
     let options = Options {
         scenarios: args.scenarios.clone(),
         whole: args.whole,
@@ -97,17 +121,17 @@ async fn measure(args: Args) -> anyhow::Result<()> {
     };
     let mut runs = Vec::new();
     for &tasks in &args.tasks {
-        for subject in turns(&args) {
+        for subject in turns(args) {
             eprintln!("{tasks} Tasks: {}", subject.name);
             let load = Load { tasks, namespaces: args.namespaces.into() };
             runs.push(scenarios::run(&subject, load, &options).await?);
+            if let Some(file) = &args.json {
+                // What was measured stays, whatever comes.
+                report::write_json(file, &runs)?;
+            }
         }
     }
-    report::print(&runs)?;
-    if let Some(file) = &args.json {
-        report::write_json(file, &runs)?;
-    }
-    Ok(())
+    Ok(runs)
 }
 
 /// Who is measured, in this order: the floor once, then A-B-B-A.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 /// What one operator did on one control plane.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Run {
     /// Whose.
     pub(crate) subject: String,
@@ -23,14 +23,6 @@ impl Run {
     /// Notes a value.
     pub(crate) fn set(&mut self, scenario: &str, figure: &str, value: f64) {
         self.figures.insert(format!("{scenario}.{figure}"), value);
-    }
-
-    /// As JSON.
-    pub(crate) fn json(&self) -> Value {
-        json!({
-            "subject": self.subject, "tasks": self.tasks, "whole": self.whole,
-            "figures": self.figures, "requests": self.requests,
-        })
     }
 }
 

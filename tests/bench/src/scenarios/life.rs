@@ -8,11 +8,13 @@ use crate::bed::{Bed, USER};
 use crate::results::Run;
 use crate::sight::{Goal, Sight, quantile};
 use crate::subject::{Running, Subject, get};
-use crate::usage::cpu_seconds;
+use crate::usage::{cpu_seconds, memory};
 
 /// For all Tasks to be as they should be, and for each one of them on top.
 const LIMIT: Duration = Duration::from_secs(120);
 const LIMIT_PER_TASK: Duration = Duration::from_millis(200);
+/// What an operator gets to be at rest without a Task.
+const IDLE: Duration = Duration::from_secs(2);
 /// How often the metrics are scraped.
 const SCRAPES: u32 = 20;
 
@@ -38,6 +40,8 @@ pub(crate) async fn run(
     let Some(mut operator) = bed.operator(subject).await? else {
         return deed(Deed::Create, Goal::Children, bed, &sight, None, run).await;
     };
+    tokio::time::sleep(IDLE).await;
+    let empty = memory(operator.id()).resident;
     let created = if options.whole { Goal::Succeeded } else { Goal::Children };
     deed(Deed::Create, created, bed, &sight, Some(&mut operator), run).await?;
     if options.wants(Scenario::Scrape) {
@@ -51,6 +55,8 @@ pub(crate) async fn run(
     if options.wants(Scenario::Restart) {
         operator.stop();
         operator = restart(bed, subject, run).await?;
+        let grown = memory(operator.id()).resident - empty;
+        run.set("restart", "kib_per_task", grown / bed.load.tasks as f64);
     }
     if options.wants(Scenario::Change) {
         deed(Deed::Change, Goal::Changed, bed, &sight, Some(&mut operator), run).await?;
@@ -94,6 +100,7 @@ async fn deed(
     let limit = LIMIT + LIMIT_PER_TASK * u32::try_from(load.tasks).unwrap_or(u32::MAX);
     let took = sight.wait(load.tasks, limit).await?;
     run.set(name, "wall_s", began.elapsed().as_secs_f64());
+    run.set(name, "wall_ms_per_task", began.elapsed().as_secs_f64() * 1000.0 / load.tasks as f64);
     run.set(name, "p50_s", quantile(&took, 0.5));
     run.set(name, "p99_s", quantile(&took, 0.99));
     if let Some(operator) = operator {
