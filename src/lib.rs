@@ -4,7 +4,8 @@
 //!  API server ──watch── cluster::watches ──► dispatcher ──► supervisor (one per Task) ──► cluster::writer ── API server
 //!                                              │ ▲ slots        │ State::on(event) → commands
 //!                                              │ └──────────────┤
-//!  Prometheus, kubelet ──────► web             └ timers         └──► cluster::events
+//!  Prometheus, kubelet ──────► web             └ timers         ├──► cluster::events
+//!                                                               └──► queue ──► sink
 //! ```
 //!
 //! The map, from the inside out:

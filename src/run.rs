@@ -67,6 +67,9 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
     let (tasks_listed, are_tasks_listed) = watch::channel(false);
     let ids = watches::ids(&args.cluster.namespaces());
     let notify = start_queue(&args, &fence, &metrics, clock)?;
+    if let Some(notify) = &notify {
+        show_that_the_queue_lives(&health, notify.queue.clone());
+    }
     let dispatcher = Dispatcher::new(Parts {
         writer: Writer::new(client.clone(), fence.clone()),
         recorder,
@@ -204,6 +207,18 @@ fn announce_sync(mut synced: watch::Receiver<bool>) {
         // Without a sender the dispatcher is gone, and there is nothing to announce.
         if synced.wait_for(|&synced| synced).await.is_ok() {
             tracing::info!("all watches are synced: reconciling");
+        }
+    });
+}
+
+/// Should the task queue ever end by a panic, nobody would be told any more until the next start.
+fn show_that_the_queue_lives(health: &Health, queue: Addr<Queue>) {
+    let heartbeat = health.heartbeat("task-queue");
+    tokio::task::spawn_local(async move {
+        let mut ticks = tokio::time::interval(HEARTBEAT);
+        while queue.connected() {
+            ticks.tick().await;
+            heartbeat.beat();
         }
     });
 }

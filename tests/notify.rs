@@ -121,6 +121,8 @@ async fn what_happens_to_a_task_is_told_in_order_and_its_deletion_waits_for_that
     assert_eq!(posts[0].json()["data"]["previousPhase"], "Pending");
     assert_eq!(posts[0].json()["data"]["reason"], "RollingOut");
     until_metric(&operator, r#"task_operator_deliveries_total{result="delivered"} 3"#).await;
+    let (code, page) = operator.get("probes", "/healthz?verbose").await;
+    assert!(code == 200 && page.contains("task-queue"), "{page}");
     operator.signal("TERM");
     assert!(operator.ended(SOON).await.success());
     operator.assert_healthy();
