@@ -15,7 +15,8 @@ fn root() -> &'static Path {
 
 /// The documentation: what stands at the root, and all below docs.
 fn pages() -> Vec<PathBuf> {
-    let mut pages = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    let mut pages =
+        ["README.md", "CONTRIBUTING.md", "manifests/chart/README.md"].map(|page| root().join(page)).to_vec();
     let mut directories = vec![root().join("docs")];
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).unwrap() {

@@ -80,6 +80,37 @@ fn each_alert_fires_when_it_should_and_has_a_runbook() {
     assert_eq!(runbooks.matches("\n## ").count(), alerts().len(), "docs/runbooks has one that is no alert");
 }
 
+#[test]
+fn what_kube_state_metrics_reads_is_in_the_schema() {
+    let config: Value =
+        serde_saphyr::from_str(&file("manifests/monitoring/kube-state-metrics.yaml")).unwrap();
+    let crd = serde_json::to_value(task_operator::api::crd::crd()).unwrap();
+    let v1 =
+        crd["spec"]["versions"].as_array().unwrap().iter().find(|version| version["name"] == "v1").unwrap();
+    let schema = &v1["schema"]["openAPIV3Schema"];
+    let metrics = config["spec"]["resources"][0]["metrics"].as_array().unwrap();
+    assert!(metrics.len() > 5);
+    for metric in metrics {
+        let each = &metric["each"];
+        let kind = each["type"].as_str().unwrap();
+        let how = &each[kind[..1].to_lowercase() + &kind[1..]];
+        let labels = how["labelsFromPath"].as_object().into_iter().flat_map(|labels| labels.values());
+        let start = how["path"].as_array().cloned().unwrap_or_default();
+        let read = labels.chain([&how["valueFrom"]]).filter_map(Value::as_array);
+        let paths = read.map(|path| [start.clone(), path.clone()].concat()).chain([start.clone()]);
+        for path in paths {
+            let at = path.iter().fold(schema, |at, name| {
+                let at = if at["type"] == "array" { &at["items"] } else { at };
+                &at["properties"][name.as_str().unwrap()]
+            });
+            assert!(path.is_empty() || !at.is_null(), "{}: there is no {path:?}", metric["name"]);
+        }
+        if kind == "StateSet" {
+            assert_eq!(how["list"], schema["properties"]["status"]["properties"]["phase"]["enum"]);
+        }
+    }
+}
+
 /// A Prometheus that scrapes `target` each second.
 struct Prometheus {
     _process: Process,

@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use futures::StreamExt;
 use kube::api::{WatchEvent, WatchParams};
+use mlua::LuaSerdeExt;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
@@ -59,6 +60,17 @@ pub(super) async fn it_says_failed_then_terminating(_: &Bed, space: &Space<'_>) 
     space.until_gone("Task", "web").await;
 }
 
+/// What Argo CD says by the script that is shipped for it. Its Lua is of version 5.1 too.
+fn argo(object: &Value) -> String {
+    let lua = mlua::Lua::new();
+    let options = mlua::prelude::LuaSerializeOptions::new().serialize_unit_to_null(false);
+    let globals = lua.globals();
+    globals.set("obj", lua.to_value_with(object, options).unwrap()).unwrap();
+    let health: mlua::Table = lua.load(include_str!("../../manifests/argocd/health.lua")).eval().unwrap();
+    assert!(!health.get::<String>("message").unwrap().is_empty(), "{object:#}");
+    health.get("status").unwrap()
+}
+
 /// Every state of the Task since this version, the first one included.
 async fn history(space: &Space<'_>, version: &str, first: Value) -> Vec<Value> {
     let last = space.get("Task", "web").await.unwrap();
@@ -75,6 +87,7 @@ async fn history(space: &Space<'_>, version: &str, first: Value) -> Vec<Value> {
     seen
 }
 
+/// What kstatus says of each; Argo CD says the same.
 async fn kstatus(space: &Space<'_>, objects: &[Value]) -> Vec<String> {
     let mut child = tokio::process::Command::new(space.cluster.programs().unwrap().join("kstatus"))
         .stdin(Stdio::piped())
@@ -88,5 +101,14 @@ async fn kstatus(space: &Space<'_>, objects: &[Value]) -> Vec<String> {
     drop(stdin);
     let output = child.wait_with_output().await.unwrap();
     assert!(output.status.success());
-    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    let verdicts: Vec<String> = String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
+    for (object, verdict) in objects.iter().zip(&verdicts) {
+        let expected = match verdict.as_str() {
+            "Current" => "Healthy",
+            "Failed" => "Degraded",
+            _ => "Progressing",
+        };
+        assert_eq!(argo(object), expected, "kstatus says {verdict} of {object:#}");
+    }
+    verdicts
 }
