@@ -32,6 +32,7 @@ bench: build ## Measure it: TASKS=100,1000 WHOLE=true SCENARIOS=create,quiet PEE
 lint: ## Formatting, clippy and documentation with warnings as errors, licences and advisories
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir target --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --locked
 	hack/deny
 

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 
+use super::failure::chain;
 use super::lease::Fence;
 use crate::api::{GROUP, TaskKey, Uid};
 use crate::desired;
@@ -137,7 +138,7 @@ impl Worker {
             let result = self.write_with_retries(&entry).await;
             self.metrics.event_recorded(if result.is_ok() { "written" } else { "failed" });
             if let Err(error) = result {
-                tracing::warn!(task = %entry.key, reason = entry.note.reason, %error, "an event could not be written");
+                tracing::warn!(task = %entry.key, reason = entry.note.reason, error = chain(&error), "an event could not be written");
             }
         }
     }

@@ -23,6 +23,7 @@ use crate::desired::shape::{ConfigMapShape, DeploymentShape, ServiceShape};
 use crate::desired::{ChildKind, MANAGED_BY_SELECTOR};
 use crate::telemetry::Metrics;
 
+use super::failure::chain;
 use super::observe::{ObservedChild, ObservedTask, Shape, Watched};
 
 /// The API server ends a watch after this long, in seconds. kube waits 5 s more
@@ -216,7 +217,7 @@ pub(super) fn reason(error: &watcher::Error) -> String {
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
         | watcher::Error::WatchFailed(kube::Error::Api(status))
         | watcher::Error::WatchError(status) => status.message.clone(),
-        error => error.to_string(),
+        error => chain(error),
     }
 }
 

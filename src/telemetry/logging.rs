@@ -16,7 +16,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use super::json::JsonLines;
 
 /// What is left out at level info, since the operator says the same in its own words.
-const QUIET: &str = "actix_server=warn,kube_runtime=error";
+const QUIET: &str = "actix_server=warn,kube_runtime=error,kube_client::client::builder=off";
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -11,6 +11,7 @@ use kube::{Api, Client};
 use tokio::sync::{oneshot, watch};
 
 use crate::cluster::FIELD_MANAGER;
+use crate::cluster::failure::chain;
 use crate::supervisor::time::Instant;
 use crate::telemetry::Metrics;
 
@@ -102,10 +103,10 @@ impl Elector {
                 self.metrics.leader_slow_path(&self.terms.name);
                 match self.read().await {
                     Ok(()) => return self.try_once().await,
-                    Err(error) => tracing::warn!(%error, "the lease could not be read"),
+                    Err(error) => tracing::warn!(error = chain(&error), "the lease could not be read"),
                 }
             }
-            Err(error) => tracing::warn!(%error, "the lease could not be renewed"),
+            Err(error) => tracing::warn!(error = chain(&error), "the lease could not be renewed"),
         }
         if !self.fence.may_write() {
             self.lost("it could not be renewed in time");
@@ -121,7 +122,7 @@ impl Elector {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "the lease could not be read");
+                tracing::warn!(error = chain(&error), "the lease could not be read");
                 tokio::time::sleep(self.terms.retry_period).await;
             }
         }
@@ -148,7 +149,7 @@ impl Elector {
             Err(error) if is_stale(&error) => {
                 tracing::debug!(%error, "the lease was taken by another replica")
             }
-            Err(error) => tracing::warn!(%error, "the lease could not be taken"),
+            Err(error) => tracing::warn!(error = chain(&error), "the lease could not be taken"),
         }
     }
 
@@ -276,7 +277,9 @@ impl Elector {
         }
         match result {
             Ok(_) => tracing::info!(lease = self.terms.name, "gave the lease back"),
-            Err(error) => tracing::warn!(%error, "the lease could not be given back; it will run out"),
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "the lease could not be given back; it will run out")
+            }
         }
         self.metrics.leader(&self.terms.name, false);
     }
