@@ -21,6 +21,8 @@ use crate::usage::cpu_seconds;
 
 /// Connections, each with one call at a time, as an API server keeps them.
 const CONNECTIONS: usize = 8;
+/// For a server to listen.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Calls before it is measured.
 const WARM: Duration = Duration::from_secs(1);
 
@@ -85,7 +87,7 @@ async fn connection(
     began: Instant,
     length: Duration,
 ) -> anyhow::Result<Vec<f64>> {
-    let plain = TcpStream::connect(("127.0.0.1", port)).await?;
+    let plain = connect(port).await?;
     plain.set_nodelay(true)?;
     let mut stream = BufReader::new(connector.connect(ServerName::try_from("127.0.0.1")?, plain).await?);
     let mut took = Vec::new();
@@ -105,6 +107,17 @@ async fn connection(
         );
     }
     Ok(took)
+}
+
+/// Connects once the server listens: some are ready before that.
+async fn connect(port: u16) -> std::io::Result<TcpStream> {
+    let began = Instant::now();
+    loop {
+        match TcpStream::connect(("127.0.0.1", port)).await {
+            Err(_) if began.elapsed() < PATIENCE => tokio::time::sleep(Duration::from_millis(20)).await,
+            answer => return answer,
+        }
+    }
 }
 
 /// Reads the head of an answer; the length of its body.
