@@ -15,6 +15,7 @@ use crate::desired::shape::{ConfigMapShape, DeploymentShape, ServiceShape};
 use crate::desired::{self, ChildKind};
 use crate::supervisor::State;
 use crate::supervisor::event::Request;
+use crate::supervisor::state::Presence;
 
 use super::failure::Attempt;
 use super::observe::{ObservedTask, Watched};
@@ -103,6 +104,11 @@ pub fn prepare(state: &State, request: &Request, now: i64) -> Result<Prepared, E
             Ok(child(state, *kind, "create", Exchange::Child(*kind, http)))
         }
         Request::Correct(kind) => {
+            if *kind == ChildKind::ConfigMap
+                && let Some(http) = new_text(state)?
+            {
+                return Ok(child(state, *kind, "patch", Exchange::Child(*kind, http)));
+            }
             let correction = Correction {
                 kind: *kind,
                 name: desired::name_of(*kind, &state.key.name).into_owned(),
@@ -122,6 +128,25 @@ pub fn prepare(state: &State, request: &Request, now: i64) -> Result<Prepared, E
             Ok(Prepared { attempt, exchange: Exchange::Pods(Builder::new(path).list(&params)?) })
         }
     }
+}
+
+/// The patch of a ConfigMap that was right until the Task changed: its text is
+/// all that depends on the spec, so there is nothing to read before. None if
+/// somebody else has changed it, which has to be looked at.
+fn new_text(state: &State) -> Result<Option<HttpRequest>, Error> {
+    let child = state.child(ChildKind::ConfigMap);
+    let Presence::Ours { uid, carries: Some(_), terminating: false } = &child.presence else {
+        return Ok(None);
+    };
+    let wanted = desired::config_map(&state.key, &state.task.uid, &state.task.spec);
+    let body = json!({
+        "metadata": {"uid": uid, "resourceVersion": child.version.to_string()},
+        "data": wanted.data,
+    });
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let name = desired::name_of(ChildKind::ConfigMap, &state.key.name);
+    let path = path(ChildKind::ConfigMap, state);
+    Builder::new(path).patch(&name, &params, &Patch::Merge(body)).map(Some)
 }
 
 /// The merge patch of a correction.
