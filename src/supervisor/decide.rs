@@ -242,19 +242,21 @@ impl State {
         };
         let at = now.monotonic;
         match answer {
+            // Its uid, its version and its absence are another Task's.
+            _ if asked == Asked::OfEarlierTask => {}
             Answer::Task(view) => {
-                self.take_task(*view, at);
+                self.answer_task(*view, at);
                 match asked {
                     Asked::Farewell => self.tell_of_deletion(out),
                     Asked::Status(before) => self.status_written(before, at, out),
-                    Asked::Task | Asked::Child(_) | Asked::Pods => {}
+                    Asked::Task | Asked::Child(_) | Asked::Pods | Asked::OfEarlierTask => {}
                 }
             }
             Answer::TaskAbsent => {
                 self.task.gone = true;
                 self.tell_of_deletion(out);
             }
-            Answer::Child(kind, view) => self.take_child(kind, view, at),
+            Answer::Child(kind, view) => self.answer_child(kind, view, at),
             Answer::ChildAbsent(kind) => {
                 let version = self.child(kind).version;
                 self.child_is_absent(kind, version, at);

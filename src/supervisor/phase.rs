@@ -81,7 +81,8 @@ pub(super) fn is_rolling_out(state: &State) -> bool {
         && !is_complete(state)
 }
 
-fn carries_what_is_wanted(state: &State, kind: ChildKind) -> bool {
+/// Whether this child is there, and as it should be.
+pub(super) fn carries_what_is_wanted(state: &State, kind: ChildKind) -> bool {
     matches!(&state.child(kind).presence,
         Presence::Ours { carries: Some(digest), terminating: false, .. } if *digest == state.wanted(kind))
 }

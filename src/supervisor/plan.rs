@@ -10,7 +10,7 @@ use crate::desired::ChildKind;
 
 use super::backoff;
 use super::event::Request;
-use super::phase::{assess, is_rolling_out};
+use super::phase::{assess, carries_what_is_wanted, is_rolling_out};
 use super::state::{Child, Presence, State};
 use super::status::{Status, Truth};
 use super::time::Instant;
@@ -139,6 +139,10 @@ fn status(state: &State, now: Instant, later: &mut Later) -> Option<Request> {
         return None;
     }
     let (old, mut new) = (&state.task.status, assess(state));
+    if is_ready(&new) && !says_ready_already(old, &new) && !carry_what_is_wanted(state) {
+        // A child is missing or waits to be corrected: what comes of that is told then.
+        return None;
+    }
     let word = state.complete(&mut new, now);
     let is_first = old.observed_generation != new.observed_generation;
     let grace = if is_first { FIRST_GRACE } else { PROGRESS_GRACE };
@@ -159,9 +163,24 @@ fn status(state: &State, now: Instant, later: &mut Later) -> Option<Request> {
 /// Whether a reader who sees the old status instead is not misled: the same
 /// phase, no failure in either, and neither says Ready of the present spec.
 fn tells_of_progress_only(old: &Status, new: &Status) -> bool {
-    let ready = |status: &Status| status.ready.as_ref().is_some_and(|ready| ready.truth == Truth::True);
-    let misleads = ready(old) && old.observed_generation == new.observed_generation;
-    old.phase == new.phase && !ready(new) && !misleads && old.stalled.is_none() && new.stalled.is_none()
+    old.phase == new.phase
+        && !is_ready(new)
+        && !says_ready_already(old, new)
+        && old.stalled.is_none()
+        && new.stalled.is_none()
+}
+
+fn is_ready(status: &Status) -> bool {
+    status.ready.as_ref().is_some_and(|ready| ready.truth == Truth::True)
+}
+
+/// Whether `old` says Ready of the spec that `new` is about.
+fn says_ready_already(old: &Status, new: &Status) -> bool {
+    is_ready(old) && old.observed_generation == new.observed_generation
+}
+
+fn carry_what_is_wanted(state: &State) -> bool {
+    ChildKind::ALL.into_iter().all(|kind| carries_what_is_wanted(state, kind))
 }
 
 fn pods(state: &State, now: Instant, later: &mut Later) -> Option<Request> {

@@ -14,7 +14,7 @@ use crate::desired::ChildKind;
 
 use super::backoff;
 use super::event::{ChildView, Source, TaskView};
-use super::state::{Child, Diagnosis, Presence, Rollout, State, TaskRecord};
+use super::state::{Asked, Child, Diagnosis, Pass, Presence, Rollout, State, TaskRecord};
 use super::time::Instant;
 use crate::api::v1::Phase;
 
@@ -31,6 +31,11 @@ fn is_newer(
 ) -> bool {
     let listed_since = matches!(source, Source::List(began) if touched < began);
     version > known || listed_since || now.since(touched) > FENCE
+}
+
+/// Whether an answer of `version` is older than what is known at `known` since `touched`.
+fn is_overtaken(version: ResourceVersion, known: ResourceVersion, touched: Instant, now: Instant) -> bool {
+    version < known && now.since(touched) <= FENCE
 }
 
 impl TaskRecord {
@@ -97,8 +102,16 @@ impl State {
         true
     }
 
-    /// Lets in the Task as the API server answered it.
-    pub(super) fn take_task(&mut self, view: TaskView, now: Instant) {
+    /// Lets in the Task as the API server answered it, unless a watch was quicker
+    /// with something newer: it would not be told again.
+    pub(super) fn answer_task(&mut self, view: TaskView, now: Instant) {
+        if !is_overtaken(view.version, self.task.version, self.task.touched, now) {
+            self.take_task(view, now);
+        }
+    }
+
+    /// Lets in a newer state of the Task.
+    fn take_task(&mut self, view: TaskView, now: Instant) {
         if view.uid != self.task.uid {
             return;
         }
@@ -124,6 +137,9 @@ impl State {
         let mut fresh = Self::new(self.key.clone(), view, Presence::Unknown, now);
         // The request under way is still answered, and the slot still held.
         fresh.pass = std::mem::take(&mut self.pass);
+        if let Pass::Running { asked, .. } = &mut fresh.pass {
+            *asked = Asked::OfEarlierTask;
+        }
         fresh.wake_at = self.wake_at;
         fresh.outbox = self.outbox.as_deref().map(|outbox| Box::new(outbox.anew(now)));
         *self = fresh;
@@ -148,8 +164,19 @@ impl State {
         true
     }
 
-    /// Lets in a child as the API server answered it.
-    pub(super) fn take_child(&mut self, kind: ChildKind, view: ChildView, now: Instant) {
+    /// Lets in a child as the API server answered it, unless a watch was quicker
+    /// with something newer.
+    pub(super) fn answer_child(&mut self, kind: ChildKind, view: ChildView, now: Instant) {
+        let child = &mut self.children[kind.index()];
+        if !is_overtaken(view.version, child.version, child.touched, now) {
+            self.take_child(kind, view, now);
+        } else if view.contender.is_some() {
+            child.contender = view.contender;
+        }
+    }
+
+    /// Lets in a newer state of a child.
+    fn take_child(&mut self, kind: ChildKind, view: ChildView, now: Instant) {
         let look_at = now.after(backoff::requeue(Phase::Failed, self.seed()));
         if let Some(rollout) = view.rollout {
             self.take_rollout(if view.foreign.is_none() { rollout } else { Rollout::default() }, now);

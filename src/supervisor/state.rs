@@ -190,6 +190,9 @@ pub enum Asked {
     Status(Phase),
     /// The Pods.
     Pods,
+    /// Something of an earlier Task of the name: whatever comes of it, this one's
+    /// pass goes on as if nothing had been asked.
+    OfEarlierTask,
 }
 
 /// What stands in the way, and until when nothing is tried.

@@ -22,12 +22,17 @@ impl State {
             return;
         };
         let asked = *asked;
+        if asked == Asked::OfEarlierTask && failure.class != FailureClass::Fenced {
+            return self.advance(now, out);
+        }
         match failure.class {
             FailureClass::Stale if *conflicts < QUICK_RETRIES => {
                 *conflicts += 1;
                 let look = match asked {
                     Asked::Child(kind) => Request::LookAtChild(kind),
-                    Asked::Task | Asked::Farewell | Asked::Status(_) | Asked::Pods => Request::LookAtTask,
+                    Asked::Task | Asked::Farewell | Asked::Status(_) | Asked::Pods | Asked::OfEarlierTask => {
+                        Request::LookAtTask
+                    }
                 };
                 return self.send(look, now, out);
             }
@@ -49,7 +54,7 @@ impl State {
                 self.looked_at_pods(None, now);
                 self.advance(now, out);
             }
-            Asked::Task | Asked::Farewell | Asked::Child(_) => {
+            Asked::Task | Asked::Farewell | Asked::Child(_) | Asked::OfEarlierTask => {
                 if self.work_failed(failure, asked, now, out) {
                     self.advance(now, out);
                 } else {

@@ -80,8 +80,11 @@ fn a_deletion_removes_the_finalizer_and_nothing_else() {
 
 #[test]
 fn a_deletion_is_told_of_once_however_its_end_becomes_known() {
-    let endings: [fn(&mut World); 3] =
-        [|world| world.answer(Fate::Answered), |world| world.answer(Fate::AnswerLost), World::take_effect];
+    let endings: [fn(&mut World); 3] = [
+        |world| world.answer(Fate::Answered),
+        |world| world.answer(Fate::AnswerLost),
+        |world| drop(world.take_effect()),
+    ];
     for end in endings {
         let mut world = settled();
         world.delete_task();
@@ -216,6 +219,61 @@ fn a_deletion_that_no_watch_told_of_is_seen_by_the_next_list() {
     let mut world = settled();
     world.delete_child(ChildKind::Service);
     world.relist();
+    world.settle();
+}
+
+#[test]
+fn an_answer_that_a_watch_overtook_takes_nothing_back() {
+    let mut world = World::default();
+    world.create_task(spec(2, 80));
+    while until_request(&mut world) != Request::Create(ChildKind::Deployment) {
+        world.answer(Fate::Answered);
+    }
+    let created = world.take_effect();
+    world.controllers();
+    world.deliver_all();
+    world.arrive(created);
+    while !matches!(until_request(&mut world), Request::WriteStatus(_)) {
+        world.answer(Fate::Answered);
+    }
+    let written = world.take_effect();
+    world.edit_task(spec(2, 81));
+    world.deliver_all();
+    world.arrive(written);
+    world.settle();
+    assert_eq!(world.server.task.as_ref().map(|task| task.status.observed_generation), Some(2));
+}
+
+#[test]
+fn an_answer_about_an_earlier_task_of_the_name_says_nothing_of_the_next() {
+    let mut world = World::default();
+    world.create_task(spec(1, 80));
+    assert_eq!(until_request(&mut world), Request::AddFinalizer);
+    let added = world.take_effect();
+    world.others(|server| {
+        server.strip_task();
+        server.delete_task();
+    });
+    world.create_task(spec(1, 90));
+    // The watch broke, and the list shows the next Task only.
+    world.relist();
+    world.arrive(added);
+    world.settle();
+}
+
+#[test]
+fn ready_is_not_said_while_a_child_is_known_to_be_missing() {
+    let mut world = World::default();
+    world.create_task(spec(1, 80));
+    while until_request(&mut world) != Request::Create(ChildKind::Deployment) {
+        world.answer(Fate::Answered);
+    }
+    world.delete_child(ChildKind::ConfigMap);
+    world.take_effect();
+    world.answer(Fate::FailsBefore(FailureClass::Transient));
+    world.controllers();
+    world.deliver_all();
+    assert_eq!(until_request(&mut world), Request::Create(ChildKind::ConfigMap));
     world.settle();
 }
 

@@ -14,7 +14,7 @@ use task_operator::supervisor::state::{Pass, Presence, State};
 use task_operator::supervisor::time::{Instant, Now};
 
 use crate::shared::right::wrong;
-use crate::shared::server::{Effect, Server, Told, Wire, child_view, task_view};
+use crate::shared::server::{Effect, Reply, Server, Told, Wire, child_view, task_view};
 use crate::shared::{answer, failure};
 use crate::sink::Sink;
 
@@ -122,7 +122,10 @@ impl World {
 
     /// One step of garbage collection or of the rollout; false if there is none left.
     pub(crate) fn controllers(&mut self) -> bool {
-        let acted = self.server.controllers();
+        let server = &mut self.server;
+        let acted = ChildKind::ALL.into_iter().any(|kind| server.collect(kind))
+            || server.roll_out()
+            || server.let_go();
         self.hear();
         acted
     }
@@ -281,9 +284,25 @@ impl World {
     }
 
     /// The request under way takes effect, and its answer is still to come.
-    pub(crate) fn take_effect(&mut self) {
+    pub(crate) fn take_effect(&mut self) -> Reply {
         let request = self.request.clone().expect("a request is under way");
-        self.serve(&request).expect("it is served");
+        let (reply, _) = self.server.serve(&Wire::new(request, self.state.as_ref().unwrap()));
+        self.hear();
+        reply
+    }
+
+    /// The answer to what took effect arrives.
+    pub(crate) fn arrive(&mut self, reply: Reply) {
+        self.request = None;
+        let answer = answer(reply, self.state.as_ref().unwrap()).expect("it was no conflict");
+        self.happen(Event::Answered(answer));
+    }
+
+    /// The watches tell all that they have to tell.
+    pub(crate) fn deliver_all(&mut self) {
+        while !self.told.is_empty() {
+            self.deliver(false);
+        }
     }
 
     /// Time goes on to the wake-up that was asked for.

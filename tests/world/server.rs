@@ -1,6 +1,9 @@
 //! The API server: objects with versions, preconditions, deletions that wait for
 //! finalizers, garbage collection, and a Deployment's controller.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use task_operator::api::v1::TaskSpec;
@@ -11,16 +14,33 @@ use task_operator::supervisor::state::{Rollout, State, Whose};
 use task_operator::supervisor::status::Status;
 
 /// What a Task asks for, and what its children should carry then.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wish {
     pub(crate) spec: TaskSpec,
     pub(crate) wanted: [Digest; 3],
 }
 
+/// The digests tell specs apart.
+impl Hash for Wish {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.wanted.hash(state);
+    }
+}
+
 impl Wish {
     pub(crate) fn new(key: &TaskKey, uid: &Uid, spec: TaskSpec) -> Arc<Self> {
-        let wanted = ChildKind::ALL.map(|kind| desired::digest(kind, key, uid, &spec));
-        Arc::new(Self { spec, wanted })
+        thread_local! {
+            /// Rendering is slow, and the same few are asked for all the time.
+            static KNOWN: RefCell<HashMap<(TaskKey, Uid, TaskSpec), Arc<Wish>>> = RefCell::default();
+        }
+        KNOWN.with_borrow_mut(|known| {
+            let entry = known.entry((key.clone(), uid.clone(), spec.clone()));
+            let make = || {
+                let wanted = ChildKind::ALL.map(|kind| desired::digest(kind, key, uid, &spec));
+                Arc::new(Self { spec, wanted })
+            };
+            entry.or_insert_with(make).clone()
+        })
     }
 }
 
@@ -295,23 +315,24 @@ impl Server {
 
     // --- What controllers do ---
 
-    /// Garbage collection and whoever holds a child that is being deleted; false if there is nothing to do.
-    pub(crate) fn collect(&mut self, kind: ChildKind) -> bool {
+    /// Whether garbage collection, or whoever holds a child that is being deleted, has something to do.
+    pub(crate) fn is_collectable(&self, kind: ChildKind) -> bool {
         let alive = self.task.as_ref().map(|task| &task.uid);
-        let goes = self
-            .child(kind)
-            .is_some_and(|it| it.terminating || it.owner.is_some() && it.owner.as_ref() != alive);
+        self.child(kind).is_some_and(|it| it.terminating || it.owner.is_some() && it.owner.as_ref() != alive)
+    }
+
+    /// They do it; false if there is nothing to do.
+    pub(crate) fn collect(&mut self, kind: ChildKind) -> bool {
+        let goes = self.is_collectable(kind);
         if goes {
             self.put_child(kind, None);
         }
         goes
     }
 
-    /// The Deployment's controller; false if there is nothing to do.
-    pub(crate) fn roll_out(&mut self) -> bool {
-        let Some(child) = self.child(ChildKind::Deployment).filter(|child| child.owner.is_some()) else {
-            return false;
-        };
+    /// How the Deployment is once its controller has done its work; none if it has.
+    pub(crate) fn rollout(&self) -> Option<Rollout> {
+        let child = self.child(ChildKind::Deployment).filter(|child| child.owner.is_some())?;
         let replicas = child.replicas;
         let complete = Rollout {
             current: true,
@@ -321,23 +342,31 @@ impl Server {
             available: replicas,
             failure: None,
         };
-        let differs = child.rollout != complete;
-        self.change_child(ChildKind::Deployment, |child| child.rollout = complete);
+        (child.rollout != complete).then_some(complete)
+    }
+
+    /// The Deployment's controller; false if there is nothing to do.
+    pub(crate) fn roll_out(&mut self) -> bool {
+        let rollout = self.rollout();
+        let differs = rollout.is_some();
+        if let Some(rollout) = rollout {
+            self.change_child(ChildKind::Deployment, |child| child.rollout = rollout);
+        }
         differs
     }
 
-    /// Whoever holds a Task that is being deleted lets go; false if nobody does.
-    pub(crate) fn let_go(&mut self) -> bool {
-        let holds = self.task.as_ref().is_some_and(|task| task.deleting && task.held);
-        if holds {
-            self.hold_task(false);
-        }
-        holds
+    /// Somebody else's finalizer keeps a Task that is being deleted.
+    pub(crate) fn is_held(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| task.deleting && task.held)
     }
 
-    /// One step of a controller; false if there is none left.
-    pub(crate) fn controllers(&mut self) -> bool {
-        ChildKind::ALL.into_iter().any(|kind| self.collect(kind)) || self.roll_out() || self.let_go()
+    /// Whoever holds it lets go; false if nobody does.
+    pub(crate) fn let_go(&mut self) -> bool {
+        let held = self.is_held();
+        if held {
+            self.hold_task(false);
+        }
+        held
     }
 
     // --- What requests do ---
