@@ -65,7 +65,7 @@ impl State {
                 news.then(|| priority_of(source))
             }
             Event::TaskGone => {
-                self.task.gone = true;
+                self.task_is_gone(at);
                 self.tell_of_deletion(&mut out);
                 out.extend(self.withdrawal().map(|(_, withdrawal)| withdrawal));
                 None
@@ -253,7 +253,7 @@ impl State {
                 }
             }
             Answer::TaskAbsent => {
-                self.task.gone = true;
+                self.task_is_gone(at);
                 self.tell_of_deletion(out);
             }
             Answer::Child(kind, view) => self.answer_child(kind, view, at),

@@ -87,8 +87,10 @@ impl State {
 
     /// Lets in what a watch told of the Task; false if it is old news.
     pub(super) fn see_task(&mut self, view: TaskView, source: Source, now: Instant) -> bool {
-        let newer = is_newer(view.version, source, self.task.version, self.task.touched, now);
-        if !newer {
+        // A uid does not come back: until a list says otherwise, what a watch still tells of it is the past.
+        let gone = self.task.gone && view.uid == self.task.uid;
+        let known = if gone { ResourceVersion(u64::MAX) } else { self.task.version };
+        if !is_newer(view.version, source, known, self.task.touched, now) {
             if view.version == self.task.version {
                 self.task.touched = now;
             }
@@ -130,6 +132,12 @@ impl State {
             self.status_since = now;
         }
         self.task = TaskRecord::new(view, now);
+    }
+
+    /// The API server has no Task of this uid.
+    pub(super) fn task_is_gone(&mut self, now: Instant) {
+        self.task.gone = true;
+        self.task.touched = now;
     }
 
     /// Another Task has the name now: nothing of the earlier one counts.
