@@ -9,7 +9,7 @@ OVERLAY ?= self-signed
 MANIFESTS = kubectl kustomize config/overlays/$(OVERLAY) | sed 's|image: task-operator:.*|image: $(IMG)|'
 
 .DEFAULT_GOAL := help
-.PHONY: help all bench build test lint fmt generate check-generated cluster demo transitions \
+.PHONY: help all bench build model test lint fmt generate check-generated cluster demo transitions \
 	docker-build docker-push check-image deploy undeploy uninstall
 
 help: ## List the targets
@@ -25,6 +25,9 @@ test: ## Run all tests; builds the control plane first where that was not done y
 
 transitions: ## Walk every property of a Task through all classes of values; `make test` takes a part
 	TRANSITIONS_EVERY=1 $(CARGO) test --locked --test transitions -- --nocapture
+
+model: ## Search the states of the model, also the larger ones that `make test` leaves out
+	MODEL=large $(CARGO) test --locked --test model -- --nocapture
 
 bench: build ## Measure it: TASKS=100,1000 WHOLE=true SCENARIOS=create,quiet PEER=BINARY, see docs/performance.md
 	$(CARGO) run --quiet --release --locked -p bench
